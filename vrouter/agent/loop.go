@@ -93,107 +93,127 @@ func (a *agent) serve(ctx context.Context, end func(), first *model.Slice) error
 	return errors.Join(why, removeSocket(a.config.Socket), p.Close())
 }
 
+// delay fires once after events that are not handled at once.
+type delay struct {
+	C    <-chan time.Time // nil: there was no event
+	next time.Time        // it does not fire earlier
+}
+
+// start handles an event.
+func (d *delay) start(wait time.Duration) {
+	if d.C == nil {
+		d.C = time.After(max(wait, time.Until(d.next)))
+	}
+}
+
+// end is called after the delay has fired, with the minimum time until it fires again.
+func (d *delay) end(pause time.Duration) { d.C, d.next = nil, time.Now().Add(pause) }
+
+// timers are the timers that the loop sets after each step.
+type timers struct {
+	*reconcile.Reconciler
+	drift                 *time.Timer
+	retry                 <-chan time.Time // nil: not due
+	burst, routes, memory delay            // after kernel events, changes of BGP's routes, and changes that need memory
+	generation            uint64           // of the reconciler, when the timers were set
+}
+
+func newTimers(r *reconcile.Reconciler) *timers {
+	t := &timers{Reconciler: r, drift: time.NewTimer(r.NextPass()), generation: r.Generation}
+	t.memory.start(memoryWait)
+	return t
+}
+
+func (t *timers) reset() {
+	if t.generation != t.Generation {
+		t.generation = t.Generation
+		t.memory.start(memoryWait)
+	}
+	t.drift.Reset(t.NextPass())
+	t.retry = nil
+	if wait, due := t.NextRetry(); due {
+		t.retry = time.After(wait)
+	}
+}
+
 // loop handles requests, store changes, kernel events and timers, one after another.
 // It returns an error if the store reports that the agent must stop.
 func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, mounts <-chan struct{}, api *server) (why error) {
-	drift, quota := time.NewTimer(a.reconciler.NextPass()), time.NewTimer(quotaWait)
-	memory, memoryPause := time.After(memoryWait), memoryWait // memory nil: not due. Steady changes must not postpone it
-	generation := a.reconciler.Generation
-	var burst, retry <-chan time.Time // nil: no event is pending; no retry is due
-	var eventsFrom time.Time          // no pass after kernel events begins earlier
-	var routes <-chan time.Time       // nil: the routes of BGP have not changed
-	var routesFrom time.Time          // no pass after a change of routes begins earlier
-	done := ctx.Done()
-	closedAlready := make(chan struct{})
-	close(closedAlready)
-	var closed chan struct{}
+	due, quota, done := newTimers(a.reconciler), time.NewTimer(quotaWait), ctx.Done()
+	var closed <-chan struct{} // after done: the API has answered the last request
 	for {
 		select {
 		case <-done:
-			// Requests in flight are still answered, by this loop.
-			done, closed = nil, make(chan struct{})
-			go func() {
-				api.close()
-				close(closed)
-			}()
+			done, closed = nil, api.close() // this loop still answers the requests in flight
 		case <-closed:
 			a.expireFlows() // the last export
 			return why
 		case why = <-a.follower.Ended:
-			done = closedAlready
-			continue
+			if done != nil {
+				done, closed = nil, api.close()
+			}
 		case request := <-a.follower.Requests:
 			request()
 		case <-a.follower.Changes.C:
 			a.follower.FollowSoon()
 		case <-a.follower.Gathered:
 			a.follower.CatchUp()
-		case <-a.regroup:
-			a.reconciler.Notice(netdev.Event{})
-			a.reconciler.Pass(reconcile.Noticing)
-		case <-a.bgp.lost:
-			a.reconciler.Avoid(a.bgp.gone())
-			routes = cmp.Or(routes, time.After(burstWait))
-		case <-a.bgp.changed:
-			if routes == nil {
-				routes = time.After(max(burstWait, time.Until(routesFrom)))
-			}
-		case <-routes:
-			routes = nil
-			a.reconciler.Notice(netdev.Event{})
-			a.reconciler.Pass(reconcile.Noticing)
-			routesFrom = time.Now().Add(a.reconciler.Last.Took) // such passes use at most half of a CPU
-		case <-a.reconciler.Tester.Changed():
-			a.reconciler.Notice(netdev.Event{})
-			a.reconciler.Pass(reconcile.Noticing)
 		case <-a.follower.GoneTimer():
 			a.follower.NodeGone()
+		case <-a.regroup:
+			a.lookAgain()
+		case <-a.reconciler.Tester.Changed():
+			a.lookAgain()
+		case <-a.bgp.lost:
+			a.reconciler.Avoid(a.bgp.gone())
+			due.routes.C = cmp.Or(due.routes.C, time.After(burstWait))
+		case <-a.bgp.changed:
+			due.routes.start(burstWait)
+		case <-due.routes.C:
+			a.lookAgain()
+			due.routes.end(a.reconciler.Last.Took) // such passes use at most half of a CPU
 		case found := <-a.reconciler.Comparison.Done:
 			a.reconciler.Compared(found)
-			memory = cmp.Or(memory, time.After(memoryPause))
+			due.memory.start(memoryWait)
 		case e, ok := <-events:
 			if !ok {
 				events = nil
 				break
 			}
 			a.reconciler.Notice(e)
-			if burst == nil {
-				burst = time.After(max(burstWait, time.Until(eventsFrom)))
-			}
+			due.burst.start(burstWait)
 			a.reconciler.RetrySoon()
 		case <-mounts:
 			a.reconciler.RetrySoon()
-		case <-retry:
+		case <-due.retry:
 			a.reconciler.Pass(reconcile.Retrying)
-		case <-burst:
-			burst = nil
+		case <-due.burst.C:
+			due.burst.C = nil
 			if a.reconciler.HasNoticed() { // else a pass for another reason has handled the events
 				a.reconciler.Pass(reconcile.Noticing)
-				eventsFrom = time.Now().Add(eventsShare * a.reconciler.Last.Took)
+				due.burst.end(eventsShare * a.reconciler.Last.Took)
 			}
 		case <-quota.C:
 			quota.Reset(a.relieveFlows())
 		case <-a.export.C:
 			a.expireFlows()
-		case <-drift.C:
+		case <-due.drift.C:
 			a.reconciler.Pass(reconcile.Looking)
 			a.expireFlows()
-		case <-memory:
+		case <-due.memory.C:
 			start := time.Now()
 			a.freeMemory()
-			memory, memoryPause = nil, max(memoryWait, freeShare*time.Since(start))
+			due.memory.end(freeShare * time.Since(start))
 		}
 		a.renewServices()
-		if generation != a.reconciler.Generation {
-			generation = a.reconciler.Generation
-			memory = cmp.Or(memory, time.After(memoryPause))
-		}
-		drift.Reset(a.reconciler.NextPass())
-		retry = nil
-		if wait, due := a.reconciler.NextRetry(); due {
-			retry = time.After(wait)
-		}
+		due.reset()
 	}
+}
+
+// lookAgain makes a pass after a change outside the desired state.
+func (a *agent) lookAgain() {
+	a.reconciler.Notice(netdev.Event{})
+	a.reconciler.Pass(reconcile.Noticing)
 }
 
 // relieveFlows deletes flows of ports that are near their quotas. It returns the time until

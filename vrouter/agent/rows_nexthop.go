@@ -9,9 +9,9 @@ import (
 	"windtunnel/vrouter/layout"
 )
 
-var nexthopTypes = map[fib.NexthopType]string{
-	fib.Discard: "discard", fib.Receive: "receive", fib.Encap: "encap", fib.Tunnel: "tunnel",
-	fib.Composite: "composite", fib.VRFTranslate: "vrf", fib.L2Receive: "l2-receive",
+var nexthopTypes = map[uint8]string{
+	layout.Discard: "discard", layout.Receive: "receive", layout.Encap: "encap", layout.Tunnel: "tunnel",
+	layout.Composite: "composite", layout.VRFTranslate: "vrf", layout.L2Receive: "l2-receive",
 }
 
 // nexthops are those in the maps; of one VRF those that its routes, bridge
@@ -35,7 +35,7 @@ func (a *agent) nexthops(v *snapshot, vrf uint32) ([]inspect.Nexthop, error) {
 		if vrf != 0 && wanted[id] == 0 {
 			continue
 		}
-		row := nexthopRow(v, id, n)
+		row := nexthopRow(v, id, n, t.MembersOf(id))
 		row.References, row.LearnedMTU = counts[id], learned[id]
 		rows = append(rows, row)
 	}
@@ -43,19 +43,20 @@ func (a *agent) nexthops(v *snapshot, vrf uint32) ([]inspect.Nexthop, error) {
 	return rows, nil
 }
 
-func nexthopRow(v *snapshot, id uint32, n fib.Nexthop) inspect.Nexthop {
+func nexthopRow(v *snapshot, id uint32, n layout.Nexthop, members []layout.Member) inspect.Nexthop {
 	row := inspect.Nexthop{
 		ID: id, Type: nexthopTypes[n.Type], Name: v.names().nexthops[id], VRF: n.VRF, Vif: n.Vif,
-		Encapsulation: n.Encapsulation, MTU: n.MTU, DMAC: n.DMAC,
-		Flags: flags(n.DF, "DF", n.Type == fib.Composite && !n.Multicast, "ECMP", n.Multicast, "Multicast", n.Peer, "Peer"),
+		Encapsulation: n.Encapsulation(), MTU: n.MTU, DMAC: n.DMAC,
+		Flags: flags(n.Flags&layout.NexthopDF != 0, "DF", n.Type == layout.Composite && n.Flags&layout.NexthopMulticast == 0, "ECMP",
+			n.Flags&layout.NexthopMulticast != 0, "Multicast", n.Flags&layout.NexthopPeer != 0, "Peer"),
 	}
 	if n.Oif != 0 {
 		row.Device = v.device(n.Vif, n.Oif)
 	}
-	for _, p := range n.Paths {
-		row.Paths = append(row.Paths, inspect.Path{Source: p.Source, Destination: p.Destination, Gateway: p.Gateway, Device: v.names().indexes[p.Oif]})
+	for _, p := range n.Ways() {
+		row.Paths = append(row.Paths, inspect.Path{Source: p.Source.Addr(), Destination: p.Destination.Addr(), Gateway: p.Gateway.Addr(), Device: v.names().indexes[p.Oif]})
 	}
-	for _, m := range n.Members {
+	for _, m := range members {
 		row.Members = append(row.Members, inspect.Member{Nexthop: m.Nexthop, Label: m.Label})
 	}
 	return row
@@ -97,11 +98,8 @@ func references(t fib.Tables, vrf uint32) map[uint32]int {
 			count[r.Nexthop]++
 		}
 	}
-	for id, n := range t.Nexthops {
-		if vrf != 0 && count[id] == 0 {
-			continue
-		}
-		for _, m := range n.Members {
+	for k, m := range t.Members {
+		if vrf == 0 || count[k.Nexthop] != 0 {
 			count[m.Nexthop]++
 		}
 	}

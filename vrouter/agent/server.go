@@ -70,15 +70,20 @@ func (s *server) listenMetrics(a *agent) error {
 	return nil
 }
 
-// close stops the servers after answering the requests in flight.
-func (s *server) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
-	defer cancel()
-	for _, h := range []*http.Server{s.http, s.metrics} {
-		if h != nil && h.Shutdown(ctx) != nil {
-			h.Close()
+// close stops the servers after answering the requests in flight. It does not wait: the result is closed at the end.
+func (s *server) close() <-chan struct{} {
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+		defer cancel()
+		for _, h := range []*http.Server{s.http, s.metrics} {
+			if h != nil && h.Shutdown(ctx) != nil {
+				h.Close()
+			}
 		}
-	}
+	}()
+	return closed
 }
 
 // listenUnix listens on a socket that has mode 0600 from the start: the file takes

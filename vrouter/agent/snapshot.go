@@ -54,10 +54,7 @@ type names struct {
 }
 
 func namesOf(p *reconcile.Pass) *names {
-	n := &names{nexthops: make(map[uint32]string, len(p.Tables.Nexthops)), vifs: p.Tables.Ports, indexes: make(map[uint32]string, len(p.Devices))}
-	for id, nexthop := range p.Tables.Nexthops {
-		n.nexthops[id] = nexthop.Name
-	}
+	n := &names{nexthops: p.Tables.Names, vifs: p.Tables.Ports, indexes: make(map[uint32]string, len(p.Devices))}
 	for _, d := range p.Devices {
 		n.indexes[uint32(d.Index())] = d.Link.Attrs().Name
 	}

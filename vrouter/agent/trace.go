@@ -8,7 +8,6 @@ import (
 
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/datapath"
-	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
@@ -93,7 +92,7 @@ func describeStep(v *snapshot, s datapath.TraceStep) inspect.Step {
 func pathStep(v *snapshot, s datapath.TraceStep) inspect.Step {
 	switch s.Kind {
 	case datapath.TraceNexthop:
-		return inspect.Step{What: "nexthop", Key: fmt.Sprint(s.ID), Result: nexthopTypes[fib.NexthopType(s.Value)] + ": " + nexthopName(v, s.ID)}
+		return inspect.Step{What: "nexthop", Key: fmt.Sprint(s.ID), Result: nexthopTypes[uint8(s.Value)] + ": " + nexthopName(v, s.ID)}
 	case datapath.TraceMember:
 		return inspect.Step{What: "member", Key: fmt.Sprint(s.Value), Result: fmt.Sprintf("nexthop %d, %s", s.ID, nexthopName(v, s.ID))}
 	case datapath.TraceMTU:

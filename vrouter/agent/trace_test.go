@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"windtunnel/vrouter/datapath"
-	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
@@ -17,7 +16,7 @@ func TestTheVerdictOfATraceNamesTheTranslatedAddresses(t *testing.T) {
 	}, networks: map[uint32]model.Network{7: {Name: "red"}}}
 	number := func(e model.Encapsulation) uint32 { return uint32(layout.Number(e)) }
 	from, to := netip.MustParseAddr("fd77:0:0:1::1"), netip.MustParseAddr("fd77:0:0:2::2")
-	translated := datapath.TraceStep{Kind: datapath.TraceNexthop, ID: 5, Value: uint32(fib.Tunnel), Found: true}
+	translated := datapath.TraceStep{Kind: datapath.TraceNexthop, ID: 5, Value: uint32(layout.Tunnel), Found: true}
 	fallback := datapath.TraceStep{Kind: datapath.TraceFallback, VRF: 7, ID: 6, Found: true}
 	for _, c := range []struct {
 		steps []datapath.TraceStep
@@ -25,7 +24,7 @@ func TestTheVerdictOfATraceNamesTheTranslatedAddresses(t *testing.T) {
 	}{
 		{[]datapath.TraceStep{translated, {Kind: datapath.TraceEncap, ID: number(model.Translated), Value: 7}, {Kind: datapath.TraceTranslated, Address: from}, {Kind: datapath.TraceTranslated, Value: 1, Address: to}},
 			"forwarded to node b by translated, network 7, from fd77:0:0:1::1 to fd77:0:0:2::2"},
-		{[]datapath.TraceStep{translated, fallback, {Kind: datapath.TraceNexthop, ID: 6, Value: uint32(fib.Tunnel), Found: true}, {Kind: datapath.TraceEncap, ID: number(model.VXLAN), Value: 700}},
+		{[]datapath.TraceStep{translated, fallback, {Kind: datapath.TraceNexthop, ID: 6, Value: uint32(layout.Tunnel), Found: true}, {Kind: datapath.TraceEncap, ID: number(model.VXLAN), Value: 700}},
 			"forwarded to node b by vxlan, VNI 700; the packet cannot be translated"},
 	} {
 		if got, dropped := verdict(v, c.steps, 7); got != c.want || dropped {

@@ -1,6 +1,7 @@
 package datapath
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -91,52 +92,40 @@ func (d *Datapath) plan(want fib.Tables, have *fib.Tables) ([]step, error) {
 		}
 	}
 	t := d.tables()
-	if err := d.haveCounters(v.vifs); err != nil {
+	if err := d.haveCounters(v.Vifs); err != nil {
 		return nil, err
 	}
-	fresh, err := t.freshVifs(h.vifs, v.vifs)
-	if err != nil {
-		return nil, err
+	c := &comparison{known: have != nil}
+	nexthops := compare(c, t.nexthops, h.Nexthops, v.Nexthops)
+	composites := nexthops.split(func(n layout.Nexthop) bool { return n.Type == layout.Composite })
+	vrfs := compare(c, t.vrfs, h.VRFs, v.VRFs)
+	if !c.known {
+		h.Vifs = read(&c.err, t.vifs)
 	}
-	nexthops, err := t.nexthops.diff(h.nexthops, v.nexthops)
-	if err != nil {
-		return nil, err
-	}
-	composites := nexthops.split(func(n layout.Nexthop) bool { return fib.NexthopType(n.Type) == fib.Composite })
-	vrfs, err := t.vrfs.diff(h.vrfs, v.vrfs)
-	if err != nil {
-		return nil, err
-	}
-	steps := []step{&renewal{d, fresh, vrfs.keys, nexthops.keys, nexthops.values}, nexthops}
-	for _, compare := range []func() (step, error){
-		func() (step, error) { return t.members.diff(h.members, v.members) },
-		func() (step, error) { return composites, nil },
-		func() (step, error) { return vrfs, nil },
-		func() (step, error) { return t.diffSets(h, v) },
-		func() (step, error) { return t.moreRules.diff(h.moreRules, v.moreRules) },
-		func() (step, error) { return t.policies.diff(h.policies, v.policies) },
-		func() (step, error) { return t.policyGen.diff(h.policyGen, v.policyGen) },
-		func() (step, error) { return t.nats.diff(h.nats, v.nats) },
-		func() (step, error) { return t.floatings.diff(h.floatings, v.floatings) },
-		func() (step, error) { return t.vifs.diff(h.vifs, v.vifs) },
-		func() (step, error) { return t.senders.diff(h.senders, v.senders) },
-		func() (step, error) { return t.remotes.diff(h.remotes, v.remotes) },
-		func() (step, error) { return t.settings.diff(h.settings, v.settings) },
-		func() (step, error) { return t.hosts4.diff(h.hosts4, v.hosts4) },
-		func() (step, error) { return t.hosts6.diff(h.hosts6, v.hosts6) },
-		func() (step, error) { return t.lpm4.diff(h.lpm4, v.lpm4) },
-		func() (step, error) { return t.lpm6.diff(h.lpm6, v.lpm6) },
-		func() (step, error) { return t.bridge.diff(h.bridge, v.bridge) },
-		func() (step, error) { return t.ilm.diff(h.ilm, v.ilm) },
-		func() (step, error) { return t.vnis.diff(h.vnis, v.vnis) },
-	} {
-		s, err := compare()
-		if err != nil {
-			return nil, err
-		}
-		steps = append(steps, s)
-	}
-	return steps, nil
+	return []step{
+		&renewal{d, freshVifs(h.Vifs, v.Vifs), vrfs.keys, nexthops.keys, nexthops.values},
+		nexthops,
+		compare(c, t.members, h.Members, v.Members),
+		composites,
+		vrfs,
+		t.compareSets(c, h, v),
+		compare(c, t.moreRules, h.moreRules, v.moreRules),
+		compare(c, t.policies, h.policies, v.policies),
+		compare(c, t.policyGen, h.policyGen, v.policyGen),
+		compare(c, t.nats, h.NATs, v.NATs),
+		compare(c, t.floatings, h.Floatings, v.Floatings),
+		compare(c, t.vifs, h.Vifs, v.Vifs),
+		compare(c, t.senders, h.Senders, v.Senders),
+		compare(c, t.remotes, h.Remotes, v.Remotes),
+		compare(c, t.settings, h.settings, v.settings),
+		compare(c, t.hosts4, h.hosts4, v.hosts4),
+		compare(c, t.hosts6, h.hosts6, v.hosts6),
+		compare(c, t.lpm4, h.lpm4, v.lpm4),
+		compare(c, t.lpm6, h.lpm6, v.lpm6),
+		compare(c, t.bridge, h.Bridge, v.Bridge),
+		compare(c, t.ilm, h.ILM, v.ILM),
+		compare(c, t.vnis, h.VNIs, v.VNIs),
+	}, c.err
 }
 
 // haveCounters: a vif's number is its index in the counters.
@@ -203,26 +192,16 @@ func (d *Datapath) tables() tables {
 
 // values are a node's tables as the maps hold them.
 type values struct {
+	fib.Tables
 	settings   map[uint32]layout.NodeSettings
-	nexthops   map[uint32]layout.Nexthop
-	members    map[layout.MemberKey]layout.Member
-	vrfs       map[uint32]layout.VRF
 	moreRules  map[layout.RulesKey]layout.RuleChunk
 	policies   map[uint32]layout.Policy
 	policyGen  map[uint32]uint32
-	vifs       map[uint32]layout.Vif
 	hosts4     map[layout.Host4Key]layout.Route
 	hosts6     map[layout.Host6Key]layout.Route
 	lpm4       map[layout.Lpm4Key]layout.Route
 	lpm6       map[layout.Lpm6Key]layout.Route
-	bridge     map[layout.BridgeKey]layout.BridgeEntry
-	remotes    map[layout.Address]layout.Remote
-	senders    map[layout.SenderKey]layout.Sender
-	ilm        map[uint32]layout.Target
-	vnis       map[uint32]layout.Target
 	identities map[layout.IdentityKey]layout.Identity
-	nats       map[uint32]layout.NAT
-	floatings  map[layout.FloatingKey]layout.Floating
 	allows     map[layout.AllowKey]layout.Allow
 }
 
@@ -234,24 +213,14 @@ func (d *Datapath) encode(f fib.Tables) (values, error) {
 	return v, err
 }
 
+// encode does not change f.
 func encode(f fib.Tables) (v values, err error) {
 	v = values{
-		settings: map[uint32]layout.NodeSettings{}, nexthops: map[uint32]layout.Nexthop{},
-		members: map[layout.MemberKey]layout.Member{}, vrfs: copyOf(f.VRFs),
-		moreRules: map[layout.RulesKey]layout.RuleChunk{}, policies: map[uint32]layout.Policy{}, policyGen: map[uint32]uint32{}, vifs: copyOf(f.Vifs),
-		bridge: copyOf(f.Bridge), remotes: copyOf(f.Remotes), senders: copyOf(f.Senders),
-		ilm: copyOf(f.ILM), vnis: copyOf(f.VNIs), nats: copyOf(f.NATs), floatings: copyOf(f.Floatings),
+		Tables: f, settings: map[uint32]layout.NodeSettings{0: f.Settings},
+		moreRules: map[layout.RulesKey]layout.RuleChunk{}, policies: map[uint32]layout.Policy{}, policyGen: map[uint32]uint32{},
 	}
-	v.settings[0] = f.Settings
+	v.Nexthops, v.Remotes = maps.Clone(f.Nexthops), maps.Clone(f.Remotes)
 	v.sets(f.Sets)
-	for id, n := range f.Nexthops {
-		if v.nexthops[id], err = encodeNexthop(id, n); err != nil {
-			return v, err
-		}
-		for i, m := range n.Members {
-			v.members[layout.MemberKey{Nexthop: id, Index: uint32(i)}] = m
-		}
-	}
 	for id, p := range f.Policies {
 		var more map[layout.RulesKey]layout.RuleChunk
 		if v.policies[id], more, err = encodePolicy(id, p); err != nil {
@@ -263,24 +232,14 @@ func encode(f fib.Tables) (v values, err error) {
 	if err := v.checkVifs(); err != nil {
 		return v, err
 	}
-	if err := v.routes(f.Routes); err != nil {
-		return v, err
-	}
-	return v, nil
-}
-
-// copyOf returns a copy of a map, from which diff removes entries. It is not nil.
-func copyOf[K, V comparable](m map[K]V) map[K]V {
-	c := make(map[K]V, len(m))
-	maps.Copy(c, m)
-	return c
+	return v, v.routes(f.Routes)
 }
 
 // checkVifs checks that each vif has a different id, because counters, policies and flows
 // use it. It marks the nexthops of vifs with a policy or with services.
 func (v *values) checkVifs() error {
-	device := make(map[uint32]uint32, len(v.vifs)) // by vif id
-	for ifindex, vif := range v.vifs {
+	device := make(map[uint32]uint32, len(v.Vifs)) // by vif id
+	for ifindex, vif := range v.Vifs {
 		if vif.ID == 0 {
 			return fmt.Errorf("vif at device %d: number 0 is the fabric's", ifindex)
 		}
@@ -289,11 +248,11 @@ func (v *values) checkVifs() error {
 		}
 		device[vif.ID] = ifindex
 	}
-	for id, n := range v.nexthops {
-		if fib.NexthopType(n.Type) == fib.Encap {
-			flags := v.vifs[device[n.Vif]].Flags
+	for id, n := range v.Nexthops {
+		if n.Type == layout.Encap {
+			flags := v.Vifs[device[n.Vif]].Flags
 			n.Flags |= layout.If[uint8](flags&layout.VifPolicy != 0, layout.NexthopPolicy) | layout.If[uint8](flags&layout.VifServices != 0, layout.NexthopServices)
-			v.nexthops[id] = n
+			v.Nexthops[id] = n
 		}
 	}
 	return nil
@@ -334,64 +293,30 @@ func (v *values) routes(all map[fib.RouteKey]layout.Route) error {
 // Dump returns the contents of the maps, without names. It is not a snapshot: entries that
 // change meanwhile can be old or new.
 func (d *Datapath) Dump() (fib.Tables, error) {
+	t := d.tables()
+	var err error
 	f := fib.Tables{
-		Vifs: map[uint32]layout.Vif{}, VRFs: map[uint32]layout.VRF{}, Nexthops: map[uint32]fib.Nexthop{},
-		Routes: map[fib.RouteKey]layout.Route{}, Bridge: map[layout.BridgeKey]layout.BridgeEntry{},
-		ILM: map[uint32]layout.Target{}, VNIs: map[uint32]layout.Target{}, Remotes: map[layout.Address]layout.Remote{}, Senders: map[layout.SenderKey]layout.Sender{},
-		NATs: map[uint32]layout.NAT{}, Floatings: map[layout.FloatingKey]layout.Floating{},
+		Settings: read(&err, t.settings)[0], Members: read(&err, t.members), Nexthops: read(&err, t.nexthops), VRFs: read(&err, t.vrfs), Vifs: read(&err, t.vifs),
+		Routes: map[fib.RouteKey]layout.Route{}, Bridge: read(&err, t.bridge), Remotes: read(&err, t.remotes), Senders: read(&err, t.senders),
+		NATs: read(&err, t.nats), Floatings: read(&err, t.floatings), ILM: read(&err, t.ilm), VNIs: read(&err, t.vnis),
 		Policies: map[uint32]fib.Policy{}, Sets: fib.Sets{Identities: map[fib.RouteKey]fib.Identity{}, Allows: map[fib.Allow]bool{}},
 	}
-	t := d.tables()
-	members, more := map[layout.MemberKey]layout.Member{}, map[layout.RulesKey]layout.RuleChunk{}
-	for _, read := range []func() error{
-		func() error {
-			return t.settings.each(func(_ uint32, v layout.NodeSettings) { f.Settings = v })
-		},
-		func() error { return t.members.each(func(k layout.MemberKey, v layout.Member) { members[k] = v }) },
-		func() error {
-			return t.nexthops.each(func(id uint32, v layout.Nexthop) { f.Nexthops[id] = withMembers(id, v, members) })
-		},
-		func() error { return t.vrfs.each(func(id uint32, v layout.VRF) { f.VRFs[id] = v }) },
-		func() error { return t.moreRules.each(func(k layout.RulesKey, v layout.RuleChunk) { more[k] = v }) },
-		func() error {
-			return t.policies.each(func(id uint32, v layout.Policy) { f.Policies[id] = decodePolicy(id, &v, more) })
-		},
-		func() error { return t.vifs.each(func(i uint32, v layout.Vif) { f.Vifs[i] = v }) },
-		func() error { return t.dumpRoutes(f.Routes) },
-		func() error { return t.dumpSets(&f.Sets) },
-		func() error {
-			return t.bridge.each(func(k layout.BridgeKey, v layout.BridgeEntry) { f.Bridge[k] = v })
-		},
-		func() error {
-			return t.remotes.each(func(a layout.Address, v layout.Remote) {
-				v.Cookie = 0 // as in the tables that Apply got
-				f.Remotes[a] = v
-			})
-		},
-		func() error {
-			return t.senders.each(func(k layout.SenderKey, v layout.Sender) { f.Senders[k] = v })
-		},
-		func() error { return t.nats.each(func(id uint32, v layout.NAT) { f.NATs[id] = v }) },
-		func() error {
-			return t.floatings.each(func(k layout.FloatingKey, v layout.Floating) { f.Floatings[k] = v })
-		},
-		func() error { return t.ilm.each(func(l uint32, v layout.Target) { f.ILM[l] = v }) },
-		func() error { return t.vnis.each(func(l uint32, v layout.Target) { f.VNIs[l] = v }) },
-	} {
-		if err := read(); err != nil {
-			return f, err
+	more := read(&err, t.moreRules)
+	for id, v := range read(&err, t.policies) {
+		f.Policies[id] = decodePolicy(id, &v, more)
+	}
+	for a, v := range f.Remotes {
+		v.Cookie = 0 // as in the tables that Apply got
+		f.Remotes[a] = v
+	}
+	for id, n := range f.Nexthops {
+		for i := range n.Path {
+			n.Path[i].Cookie = 0
 		}
+		n.Flags &^= layout.NexthopPolicy | layout.NexthopServices | layout.NexthopChecksum
+		f.Nexthops[id] = n
 	}
-	return f, nil
-}
-
-func withMembers(id uint32, v layout.Nexthop, members map[layout.MemberKey]layout.Member) fib.Nexthop {
-	f := decodeNexthop(v)
-	for i := range uint32(v.Members) {
-		m := members[layout.MemberKey{Nexthop: id, Index: i}]
-		f.Members = append(f.Members, m)
-	}
-	return f
+	return f, errors.Join(err, t.dumpRoutes(f.Routes), t.dumpSets(&f.Sets))
 }
 
 func (t tables) dumpRoutes(into map[fib.RouteKey]layout.Route) error {

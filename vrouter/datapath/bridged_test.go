@@ -26,7 +26,7 @@ var addr50 = netip.MustParseAddr("10.50.1.1")
 // node far if that node can restore them. Other frames take the tunnel for Ethernet payload.
 func bridgesDirectly(f *fib.Tables) {
 	t := f.Nexthops[nhTunnelEthernet]
-	t.Encapsulation, t.DF, t.Port, t.Fallback = model.Direct, false, 0, nhTunnelEthernet
+	t.Encap, t.Flags, t.Port, t.Fallback = layout.Number(model.Direct), 0, 0, nhTunnelEthernet
 	f.Nexthops[nhBridged] = t
 	key := layout.BridgeKey{VRF: 1, MAC: macB}
 	f.Bridge[key] = layout.BridgeEntry{Nexthop: nhBridged, Label: f.Bridge[key].Label}

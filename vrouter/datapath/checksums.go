@@ -17,13 +17,13 @@ const (
 // addChecksums sets the flags of the tunnels whose packets finish_tunnel() of bpf/encap.h must
 // handle.
 func (v *values) addChecksums(c Checksums) {
-	for id, nh := range v.nexthops {
+	for id, nh := range v.Nexthops {
 		udp := nh.Encap == layout.Number(model.VXLAN) || nh.Encap == layout.Number(model.MPLSoUDP)
 		if nh.Type != layout.Tunnel || !udp || c == ChecksumsOff || c == ChecksumsAuto && nh.Family == 4 {
 			nh.Flags &^= layout.NexthopCut
 		} else {
 			nh.Flags |= layout.NexthopChecksum | layout.If[uint8](c == ChecksumsOn, layout.NexthopCut)
 		}
-		v.nexthops[id] = nh
+		v.Nexthops[id] = nh
 	}
 }

@@ -20,7 +20,7 @@ import (
 // network's number, 0x321, has more than 8 bits.
 func goesDirectly(f *fib.Tables) {
 	t := f.Nexthops[nhTunnel]
-	t.Encapsulation, t.DF, t.Port, t.MTU = model.Direct, false, 0, 1500
+	t.Encap, t.Flags, t.Port, t.MTU = layout.Number(model.Direct), 0, 0, 1500
 	f.Nexthops[nhTunnel] = t
 	for k, r := range f.Routes {
 		if r.Nexthop == nhTunnel {

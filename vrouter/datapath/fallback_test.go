@@ -68,9 +68,7 @@ func TestOnlyFallbacksAreCounted(t *testing.T) {
 func TestACopyOfABroadcastIsCounted(t *testing.T) {
 	r := newRig(t, model.VXLAN, false, func(f *fib.Tables) {
 		bridgesDirectly(f)
-		flood := f.Nexthops[nhFlood]
-		flood.Members = []layout.Member{{Nexthop: nhVif2}, {Nexthop: nhBridged, Label: 1001}}
-		f.Nexthops[nhFlood] = flood
+		f.SetMembers(nhFlood, []layout.Member{{Nexthop: nhVif2}, {Nexthop: nhBridged, Label: 1001}})
 	})
 	must.Succeed(t, r.AttachVif(r.vif))
 	t.Cleanup(func() { r.Detach(r.vif) })

@@ -23,7 +23,7 @@ func TestARouterReachesAFloatingAddressByATunnel(t *testing.T) {
 					r := newRig(t, encap, false, func(f *fib.Tables) {
 						withFloating(policy)(f)
 						router := f.Nexthops[nhTunnel]
-						router.NAT = true
+						router.Flags |= layout.NexthopNAT
 						f.Nexthops[nhTunnel] = router
 						label := labelOf(encap, false)
 						host := func(x netip.Addr) fib.RouteKey {

@@ -54,13 +54,14 @@ func twoTenants(f *fib.Tables) {
 	v.VRF = second
 	f.Nexthops[nhVif2] = v
 	t := f.Nexthops[nhTunnel]
-	t.Remote, t.Encapsulation = 2, model.MPLSoUDP
-	t.Paths = []fib.Path{{Source: local, Destination: other, Gateway: other, Oif: f.Nexthops[nhTunnel].Paths[0].Oif}}
+	t.Remote, t.Encap = 2, layout.Number(model.MPLSoUDP)
+	t.SetPaths(layout.PathOf(local, other, other, t.Path[0].Oif))
 	f.Nexthops[nhOther] = t
-	f.Nexthops[nhVRF2] = fib.Nexthop{Type: fib.VRFTranslate, VRF: second}
-	f.Nexthops[nhL22] = fib.Nexthop{Type: fib.L2Receive, VRF: second}
-	f.Nexthops[nhFlood] = fib.Nexthop{Type: fib.Composite, VRF: 1, Multicast: true, Members: []layout.Member{{Nexthop: nhVif}, {Nexthop: nhTunnelEthernet, Label: 19}}}
-	f.Nexthops[nhFlood2] = fib.Nexthop{Type: fib.Composite, VRF: second, Multicast: true, Members: []layout.Member{{Nexthop: nhVif2}}}
+	f.Nexthops[nhVRF2] = layout.Nexthop{Type: layout.VRFTranslate, VRF: second}
+	f.Nexthops[nhL22] = layout.Nexthop{Type: layout.L2Receive, VRF: second}
+	f.Nexthops[nhFlood2] = layout.Nexthop{Type: layout.Composite, VRF: second, Flags: layout.NexthopMulticast}
+	f.SetMembers(nhFlood, []layout.Member{{Nexthop: nhVif}, {Nexthop: nhTunnelEthernet, Label: 19}})
+	f.SetMembers(nhFlood2, []layout.Member{{Nexthop: nhVif2}})
 	f.VRFs[second] = layout.VRF{Flood: nhFlood2, Flags: layout.VifL2 | layout.VifL3, RouterMAC: model.RouterMAC, Prefix6: layout.Words96(addrA6)}
 	host := func(vrf uint32, a netip.Addr) fib.RouteKey {
 		return fib.RouteKey{VRF: vrf, Prefix: netip.PrefixFrom(a, a.BitLen())}
@@ -275,7 +276,7 @@ func (r receiver) fateOf(b []byte) (fate, []byte) {
 	if to[0]&1 != 0 || !known {
 		return floods, nil
 	}
-	if r.tables.Nexthops[entry.Nexthop].Type != fib.Encap {
+	if r.tables.Nexthops[entry.Nexthop].Type != layout.Encap {
 		return dropped, nil
 	}
 	if !agree {
@@ -419,7 +420,7 @@ func (r receiver) route(vrf uint32, sender layout.Remote, ip []byte) (fate, []by
 		p, _ := to.Prefix(bits)
 		if way, ok := r.tables.Routes[fib.RouteKey{VRF: vrf, Prefix: p}]; ok {
 			n := r.tables.Nexthops[way.Nexthop]
-			if n.Type != fib.Encap {
+			if n.Type != layout.Encap {
 				return dropped, nil
 			}
 			return delivers, append(binary.BigEndian.AppendUint16(append(slices.Clone(n.DMAC[:]), n.SMAC[:]...), kind), ip...)
@@ -432,11 +433,11 @@ func (r receiver) route(vrf uint32, sender layout.Remote, ip []byte) (fate, []by
 func (r receiver) maySend(vrf uint32, sender layout.Remote, from netip.Addr) bool {
 	if way, ok := r.tables.Routes[fib.RouteKey{VRF: vrf, Prefix: netip.PrefixFrom(from, from.BitLen())}]; ok {
 		n := r.tables.Nexthops[way.Nexthop]
-		if n.Type == fib.Tunnel && n.Remote == sender.ID {
+		if n.Type == layout.Tunnel && n.Remote == sender.ID {
 			return true
 		}
 		anyStation := r.tables.Senders[layout.SenderOf(vrf, sender.ID, netip.Prefix{})].Known == 1
-		if (n.Type == fib.Tunnel || n.Type == fib.Encap) && !anyStation {
+		if (n.Type == layout.Tunnel || n.Type == layout.Encap) && !anyStation {
 			return false
 		}
 	}

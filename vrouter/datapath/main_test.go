@@ -111,9 +111,9 @@ const (
 // scene is a node with one workload (a) of network 1 on device vif, another (c)
 // on device vif2, and one elsewhere (b), over device fabric.
 func scene(vif, vif2, fabric int, encap model.Encapsulation, v6 bool) fib.Tables {
-	path := fib.Path{Source: local, Destination: far, Gateway: far, Oif: uint32(fabric)}
+	path := layout.PathOf(local, far, far, uint32(fabric))
 	if v6 {
-		path = fib.Path{Source: local6, Destination: far6, Gateway: far6, Oif: uint32(fabric)}
+		path = layout.PathOf(local6, far6, far6, uint32(fabric))
 	}
 	label, ethernet, port := uint32(18), uint32(19), uint16(6635)
 	switch encap {
@@ -122,7 +122,8 @@ func scene(vif, vif2, fabric int, encap model.Encapsulation, v6 bool) fib.Tables
 	case model.MPLSoGRE:
 		port = 0
 	}
-	tunnel := fib.Nexthop{Type: fib.Tunnel, Encapsulation: encap, MTU: 1430, DF: true, Port: port, Paths: []fib.Path{path}, DMAC: model.RouterMAC}
+	tunnel := layout.Nexthop{Type: layout.Tunnel, Encap: layout.Number(encap), MTU: 1430, Flags: layout.NexthopDF, Port: layout.Network16(port), DMAC: model.RouterMAC}
+	tunnel.SetPaths(path)
 	peer := layout.Remote{ID: 1, Nexthop: nhTunnel, Ethernet: nhTunnelEthernet, Encaps: layout.Bits(model.DefaultEncapsulations...)}
 	tunnel.Remote = peer.ID
 	macC := model.MAC{2, 0, 0, 0, 0, 0xc}
@@ -136,23 +137,24 @@ func scene(vif, vif2, fabric int, encap model.Encapsulation, v6 bool) fib.Tables
 	a.SetSources([]netip.Prefix{netip.PrefixFrom(addrA, 32), netip.PrefixFrom(addrA6, 128)})
 	c := layout.Vif{ID: 2, VRF: 1, Nexthop: nhVif2, Flags: both, MTU: 1430, MAC: macC, RouterMAC: model.RouterMAC, Gateway4: gateway4}
 	c.SetSources([]netip.Prefix{netip.PrefixFrom(addrC, 32)})
-	return fib.Tables{
+	f := fib.Tables{
 		Settings: layout.NodeSettings{
 			VXLANPort: layout.Network16(4789), Flags: layout.SettingsMPLSUDP | layout.SettingsMPLSGRE | layout.SettingsStrict,
 			Local4: [4]uint32{layout.Network4(local)}, Local6: [4]layout.Address{layout.AddressOf(local6)},
 		},
 		Vifs: map[uint32]layout.Vif{uint32(vif): a, uint32(vif2): c},
 		VRFs: map[uint32]layout.VRF{1: {Flood: nhFlood, Flags: both, RouterMAC: model.RouterMAC, Prefix6: layout.Words96(addrA6)}},
-		Nexthops: map[uint32]fib.Nexthop{
-			nhVif:            {Type: fib.Encap, VRF: 1, Vif: 1, Oif: uint32(vif), DMAC: macA, SMAC: model.RouterMAC, MTU: 1430},
-			nhVif2:           {Type: fib.Encap, VRF: 1, Vif: 2, Oif: uint32(vif2), DMAC: macC, SMAC: model.RouterMAC, MTU: 1430},
+		Nexthops: map[uint32]layout.Nexthop{
+			nhVif:            {Type: layout.Encap, VRF: 1, Vif: 1, Oif: uint32(vif), DMAC: macA, SMAC: model.RouterMAC, MTU: 1430},
+			nhVif2:           {Type: layout.Encap, VRF: 1, Vif: 2, Oif: uint32(vif2), DMAC: macC, SMAC: model.RouterMAC, MTU: 1430},
 			nhTunnel:         tunnel,
 			nhTunnelEthernet: tunnel,
-			nhVRF:            {Type: fib.VRFTranslate, VRF: 1},
-			nhL2:             {Type: fib.L2Receive, VRF: 1},
-			nhFlood:          {Type: fib.Composite, VRF: 1, Multicast: true, Members: []layout.Member{{Nexthop: nhVif}, {Nexthop: nhVif2}, {Nexthop: nhTunnelEthernet, Label: ethernet}}},
-			nhGateway:        {Type: fib.Receive, VRF: 1},
+			nhVRF:            {Type: layout.VRFTranslate, VRF: 1},
+			nhL2:             {Type: layout.L2Receive, VRF: 1},
+			nhFlood:          {Type: layout.Composite, VRF: 1, Flags: layout.NexthopMulticast},
+			nhGateway:        {Type: layout.Receive, VRF: 1},
 		},
+		Members: map[layout.MemberKey]layout.Member{},
 		Routes: map[fib.RouteKey]layout.Route{
 			host(addrA): {Nexthop: nhVif}, host(addrA6): {Nexthop: nhVif}, host(addrC): {Nexthop: nhVif2},
 			host(addrB): {Nexthop: nhTunnel, Label: label, MAC: macB, Flags: layout.RouteMAC}, host(addrB6): {Nexthop: nhTunnel, Label: label},
@@ -171,4 +173,6 @@ func scene(vif, vif2, fabric int, encap model.Encapsulation, v6 bool) fib.Tables
 		NATs:    map[uint32]layout.NAT{}, Floatings: map[layout.FloatingKey]layout.Floating{},
 		Policies: map[uint32]fib.Policy{}, Sets: fib.Sets{Identities: map[fib.RouteKey]fib.Identity{}, Allows: map[fib.Allow]bool{}},
 	}
+	f.SetMembers(nhFlood, []layout.Member{{Nexthop: nhVif}, {Nexthop: nhVif2}, {Nexthop: nhTunnelEthernet, Label: ethernet}})
+	return f
 }

@@ -50,7 +50,7 @@ func withPool(first, last uint16, policy bool) func(*fib.Tables) {
 			f.Vifs[device] = v
 		}
 		out := f.Nexthops[nhVif2]
-		out.NAT = true
+		out.Flags |= layout.NexthopNAT
 		f.Nexthops[nhOutside] = out
 		f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.MustParsePrefix("0.0.0.0/0")}] = layout.Route{Nexthop: nhOutside}
 		f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.MustParsePrefix("::/0")}] = layout.Route{Nexthop: nhOutside}

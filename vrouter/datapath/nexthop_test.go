@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"windtunnel/internal/must"
-	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
@@ -22,9 +21,8 @@ func TestAPacketNeverSeesHalfANexthop(t *testing.T) {
 	var values [2][]layout.Nexthop
 	for i, p := range pairs {
 		n := r.tables.Nexthops[nhTunnel]
-		n.Paths = []fib.Path{{Source: p[0], Destination: p[1], Gateway: far, Oif: uint32(r.fabric)}}
-		v := must.Get(encodeNexthop(nhTunnel, n))(t)
-		values[i] = []layout.Nexthop{v}
+		n.SetPaths(layout.PathOf(p[0], p[1], far, uint32(r.fabric)))
+		values[i] = []layout.Nexthop{n}
 	}
 	stop, done := make(chan struct{}), make(chan error, 1)
 	moves := 0

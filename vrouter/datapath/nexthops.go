@@ -80,9 +80,7 @@ func (t nexthopTable) lookup(id uint32) (v layout.Nexthop, err error) {
 	return v, nil
 }
 
-func (t nexthopTable) diff(have, want map[uint32]layout.Nexthop) (*difference[uint32, layout.Nexthop], error) {
-	return diff(t, limit{"nexthops", t.inUse.m.MaxEntries(), true}, have, want)
-}
+func (t nexthopTable) limit() limit { return limit{"nexthops", t.inUse.m.MaxEntries(), true} }
 
 // grace is a grace period: the time in which programs may still use replaced entries.
 type grace struct{ over chan struct{} }

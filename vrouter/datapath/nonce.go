@@ -73,14 +73,14 @@ func (n nonce) cookie(destination layout.Address) uint16 {
 
 // addCookies sets the cookies of paths and remotes.
 func (v *values) addCookies(n nonce) {
-	for id, nh := range v.nexthops {
+	for id, nh := range v.Nexthops {
 		for i := range nh.Paths {
 			nh.Path[i].Cookie = n.cookie(nh.Path[i].Destination)
 		}
-		v.nexthops[id] = nh
+		v.Nexthops[id] = nh
 	}
-	for address, r := range v.remotes {
+	for address, r := range v.Remotes {
 		r.Cookie = n.cookie(address)
-		v.remotes[address] = r
+		v.Remotes[address] = r
 	}
 }

@@ -50,10 +50,10 @@ func dangling(d *Datapath) (all []string, err error) {
 		}
 	}
 	for id, n := range f.Nexthops {
-		if n.Type != fib.Composite {
+		if n.Type != layout.Composite {
 			continue
 		}
-		for i, m := range n.Members {
+		for i, m := range f.MembersOf(id) {
 			if m.Nexthop == 0 {
 				all = append(all, fmt.Sprintf("composite %d: member %d does not exist", id, i))
 			}
@@ -73,11 +73,12 @@ func consistentTables(r *rand.Rand) fib.Tables {
 		f.Remotes[layout.AddressOf(netip.AddrFrom4([4]byte{172, 31, 1, byte(id)}))] = layout.Remote{ID: id, Nexthop: id, Encaps: layout.Bits(model.MPLSoUDP)}
 	}
 	for id := uint32(50); id < 50+uint32(r.IntN(5)); id++ {
-		n := fib.Nexthop{Type: fib.Composite, VRF: 1}
+		var members []layout.Member
 		for range 1 + r.IntN(8) {
-			n.Members = append(n.Members, layout.Member{Nexthop: []uint32{nhVif, nhVif2, nhTunnel}[r.IntN(3)], Label: 18})
+			members = append(members, layout.Member{Nexthop: []uint32{nhVif, nhVif2, nhTunnel}[r.IntN(3)], Label: 18})
 		}
-		f.Nexthops[id] = n
+		f.Nexthops[id] = layout.Nexthop{Type: layout.Composite, VRF: 1}
+		f.SetMembers(id, members)
 		f.Routes[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 6, byte(id), 0}), 24)}] = layout.Route{Nexthop: id}
 	}
 	if r.IntN(2) == 1 {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
 )
 
@@ -21,25 +20,18 @@ type renewal struct {
 	values   []layout.Nexthop
 }
 
-// freshVifs returns the ids of the wanted vifs that no present vif has. have has the present
-// vifs; nil: freshVifs reads them.
-func (t tables) freshVifs(have, want map[uint32]layout.Vif) ([]uint32, error) {
+// freshVifs returns the ids of the wanted vifs that no present vif has.
+func freshVifs(have, want map[uint32]layout.Vif) (fresh []uint32) {
 	used := map[uint32]bool{}
 	for _, v := range have {
 		used[v.ID] = true
 	}
-	if have == nil {
-		if err := t.vifs.each(func(_ uint32, v layout.Vif) { used[v.ID] = true }); err != nil {
-			return nil, err
-		}
-	}
-	var fresh []uint32
 	for _, v := range want {
 		if !used[v.ID] {
 			fresh = append(fresh, v.ID)
 		}
 	}
-	return fresh, nil
+	return fresh
 }
 
 // update runs before the other steps, while the programs do not use these ids.
@@ -126,7 +118,7 @@ func (r *renewal) renewVRF(id uint32, cpus int) error {
 }
 
 func (r *renewal) renewNexthop(id uint32, next layout.Nexthop) error {
-	if fib.NexthopType(next.Type) != fib.Tunnel {
+	if next.Type != layout.Tunnel {
 		return nil
 	}
 	now, err := r.d.tables().nexthops.lookup(id)

@@ -61,7 +61,7 @@ func TestALearnedMTUIsForgottenWhenTheTunnelLeadsElsewhere(t *testing.T) {
 	}
 	moved := want.Nexthops[nhTunnel]
 	other := netip.MustParseAddr("172.31.0.9")
-	moved.Paths = []fib.Path{{Source: local, Destination: other, Gateway: other, Oif: 9}}
+	moved.SetPaths(layout.PathOf(local, other, other, 9))
 	want.Nexthops[nhTunnel] = moved
 	must.Get(d.Apply(want))(t)
 	mtus, err := d.LearnedMTUs()

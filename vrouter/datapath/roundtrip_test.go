@@ -48,30 +48,6 @@ func (s source) prefix(v6 bool) netip.Prefix {
 	return netip.PrefixFrom(a, s.IntN(a.BitLen()+1)).Masked()
 }
 
-func (s source) nexthop() fib.Nexthop {
-	n := fib.Nexthop{Type: fib.NexthopType(s.IntN(7)), VRF: s.Uint32N(4096)}
-	switch n.Type {
-	case fib.Encap:
-		n.Vif, n.Oif, n.Peer, n.MTU = s.Uint32(), s.Uint32(), s.bool(), uint16(s.IntN(1<<16))
-		n.DMAC, n.SMAC = s.mac(), s.mac()
-	case fib.Tunnel:
-		n.Encapsulation = []model.Encapsulation{model.MPLSoGRE, model.MPLSoUDP, model.VXLAN, model.Direct, model.Translated}[s.IntN(5)]
-		n.Remote, n.Fallback = s.Uint32(), s.Uint32()
-		n.Cut = s.bool()
-		n.DF, n.Port, n.MTU, n.DMAC = s.bool(), uint16(s.IntN(1<<16)), uint16(s.IntN(1<<16)), s.mac()
-		v6 := s.bool()
-		for range s.IntN(layout.MaxPaths + 1) {
-			n.Paths = append(n.Paths, fib.Path{Source: s.addr(v6), Destination: s.addr(v6), Gateway: s.addr(s.bool()), Oif: 1 + s.Uint32N(1000)})
-		}
-	case fib.Composite:
-		n.Multicast = s.bool()
-		for range s.IntN(layout.MaxMembers + 1) {
-			n.Members = append(n.Members, layout.Member{Nexthop: s.Uint32(), Label: s.Uint32N(1 << 20)})
-		}
-	}
-	return n
-}
-
 func (s source) policy() fib.Policy {
 	p := fib.Policy{AllowIn: s.bool(), AllowOut: s.bool(), Group: fib.Group{Number: s.Uint32(), In: s.bool(), Out: s.bool()}, Revision: s.Uint32()}
 	for range s.IntN(layout.MaxRules + 1) {
@@ -95,15 +71,6 @@ func TestWhatIsEncodedIsDecodedAgain(t *testing.T) {
 		}
 	}
 	for i := range must.Rounds(500) {
-		id, n := s.Uint32N(100), s.nexthop()
-		nh, err := encodeNexthop(id, n)
-		must.Succeed(t, err)
-		members := map[layout.MemberKey]layout.Member{}
-		for j, m := range n.Members {
-			members[layout.MemberKey{Nexthop: id, Index: uint32(j)}] = layout.Member{Nexthop: m.Nexthop, Label: m.Label}
-		}
-		same("nexthop", i, n, withMembers(id, nh, members))
-
 		var v layout.Vif
 		var sources []netip.Prefix
 		for _, v6 := range []bool{false, true} {

@@ -61,17 +61,12 @@ type setsStep struct {
 	groups     map[uint32]bool // that policies have
 }
 
-func (t tables) diffSets(h, v values) (step, error) {
-	s := &setsStep{groups: map[uint32]bool{}}
+func (t tables) compareSets(c *comparison, h, v values) *setsStep {
+	s := &setsStep{compare(c, t.identities, h.identities, v.identities), compare(c, t.allows, h.allows, v.allows), map[uint32]bool{}}
 	for _, p := range v.policies {
 		s.groups[p.Group] = true
 	}
-	var err error
-	if s.identities, err = t.identities.diff(h.identities, v.identities); err != nil {
-		return nil, err
-	}
-	s.allows, err = t.allows.diff(h.allows, v.allows)
-	return s, err
+	return s
 }
 
 func (s *setsStep) update() (int, error) {

@@ -76,6 +76,7 @@ func (t table[K, V]) eachSlowly(f func(K, V)) error {
 
 // rows reads and writes the entries of a table.
 type rows[K, V comparable] interface {
+	limit() limit
 	each(f func(K, V)) error
 	put(keys []K, values []V) error
 	remove(keys []K) error
@@ -99,55 +100,66 @@ type difference[K, V comparable] struct {
 	fresh  int // of keys, those that are not there yet
 }
 
-func (t table[K, V]) diff(have, want map[K]V) (*difference[K, V], error) {
-	return diff(t, limit{t.name, t.m.MaxEntries(), t.array}, have, want)
+func (t table[K, V]) limit() limit { return limit{t.name, t.m.MaxEntries(), t.array} }
+
+// read returns the entries of a table. It stores an error in err; if there is one already, it returns nil.
+func read[K, V comparable](err *error, t rows[K, V]) map[K]V {
+	if *err != nil {
+		return nil
+	}
+	all := map[K]V{}
+	*err = t.each(func(k K, v V) { all[k] = v })
+	return all
 }
 
-// diff compares a table with want. have has the present entries; nil: diff reads them. diff
-// removes entries from want, and writes nothing to the table.
-func diff[K, V comparable](t rows[K, V], l limit, have, want map[K]V) (*difference[K, V], error) {
-	d := &difference[K, V]{rows: t, limit: l}
-	if !l.array && len(want) > int(l.n) {
-		return nil, LimitError(l.table, len(want), l.n)
+// comparison compares the tables of a plan.
+type comparison struct {
+	known bool // the present entries are known; else they are read from the maps
+	err   error
+}
+
+// compare compares a table with want. If c.known, have has the present entries. compare stores an error in c; if there is
+// one already, it does nothing.
+func compare[K, V comparable](c *comparison, t rows[K, V], have, want map[K]V) *difference[K, V] {
+	d := &difference[K, V]{rows: t, limit: t.limit()}
+	if n := needed(d.limit.array, want); c.err == nil && n > int(d.limit.n) {
+		c.err = LimitError(d.limit.table, n, d.limit.n)
 	}
-	if l.array {
-		for k := range want {
-			if id, ok := any(k).(uint32); ok && id >= l.n {
-				return nil, LimitError(l.table, int(id)+1, l.n)
-			}
-		}
+	if !c.known {
+		have = read(&c.err, t)
 	}
-	changed := 0
-	each := t.each
-	if have != nil {
-		each = func(f func(K, V)) error {
-			for k, v := range have {
-				f(k, v)
-			}
-			return nil
-		}
+	if c.err != nil {
+		return d
 	}
-	err := each(func(k K, v V) {
-		d.have++
-		w, wanted := want[k]
-		switch {
-		case !wanted:
-			d.stale = append(d.stale, k)
-		case w == v:
-			delete(want, k)
-		default:
-			changed++
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	d.fresh = len(want) - changed
-	d.keys, d.values = make([]K, 0, len(want)), make([]V, 0, len(want))
+	d.have = len(have)
 	for k, v := range want {
+		was, has := have[k]
+		if has && was == v {
+			continue
+		}
 		d.keys, d.values = append(d.keys, k), append(d.values, v)
+		if !has {
+			d.fresh++
+		}
 	}
-	return d, nil
+	for k := range have {
+		if _, wanted := want[k]; !wanted {
+			d.stale = append(d.stale, k)
+		}
+	}
+	return d
+}
+
+// needed returns the number of entries that a map must have room for. The keys of an array are its indexes.
+func needed[K, V comparable](array bool, want map[K]V) int {
+	if !array {
+		return len(want)
+	}
+	n := 0
+	for k := range want {
+		n = max(n, int(any(k).(uint32))+1)
+	}
+	return n
 }
 
 // split moves from d into a new difference the values for which is returns true, and all
@@ -250,8 +262,4 @@ func (t moreRulesTable) remove(keys []layout.RulesKey) error {
 	}
 	awaitPrograms()
 	return t.table.remove(keys)
-}
-
-func (t moreRulesTable) diff(have, want map[layout.RulesKey]layout.RuleChunk) (*difference[layout.RulesKey, layout.RuleChunk], error) {
-	return diff(t, limit{t.name, t.m.MaxEntries(), false}, have, want)
 }

@@ -36,8 +36,9 @@ func translateBetween(own, far netip.Prefix) func(*fib.Tables) {
 	return func(f *fib.Tables) {
 		locators := fib.LocatorsOf(own, far)
 		t := f.Nexthops[nhTunnel]
-		t.Encapsulation, t.DF, t.Port, t.MTU, t.Fallback = model.Translated, false, 0, 1480, nhTunnel
-		t.Paths = []fib.Path{{Source: own.Addr(), Destination: far.Addr(), Gateway: netip.MustParseAddr("fd31::fe"), Oif: t.Paths[0].Oif, Locators: locators}}
+		t.Encap, t.Flags, t.Port, t.MTU, t.Fallback = layout.Number(model.Translated), 0, 0, 1480, nhTunnel
+		t.SetPaths(layout.PathOf(own.Addr(), far.Addr(), netip.MustParseAddr("fd31::fe"), t.Path[0].Oif))
+		t.Path[0].Locators = locators
 		f.Nexthops[nhTranslated] = t
 		for k, r := range f.Routes {
 			if r.Nexthop == nhTunnel {

@@ -112,7 +112,7 @@ func newCompiler(state model.Slice, node string, facts Facts, ids *IDs, last *Co
 		here: map[string]*network{}, nets: map[string]*network{}, peers: map[string]*tunnel{}, foreign: map[string]*tunnel{},
 		policies: map[string]*model.Policy{}, encaps: map[string]uint32{}, lacking: map[string]int{},
 		t: Tables{
-			Vifs: map[uint32]layout.Vif{}, Ports: map[uint32]string{}, VRFs: map[uint32]layout.VRF{}, Nexthops: map[uint32]Nexthop{}, Routes: map[RouteKey]layout.Route{},
+			Vifs: map[uint32]layout.Vif{}, Ports: map[uint32]string{}, VRFs: map[uint32]layout.VRF{}, Nexthops: map[uint32]layout.Nexthop{}, Members: map[layout.MemberKey]layout.Member{}, Names: map[uint32]string{}, Routes: map[RouteKey]layout.Route{},
 			Bridge: map[layout.BridgeKey]layout.BridgeEntry{}, ILM: map[uint32]layout.Target{}, VNIs: map[uint32]layout.Target{},
 			NATs: map[uint32]layout.NAT{}, Floatings: map[layout.FloatingKey]layout.Floating{}, Remotes: map[layout.Address]layout.Remote{}, Senders: map[layout.SenderKey]layout.Sender{}, Policies: map[uint32]Policy{},
 			Sets: Sets{Identities: map[RouteKey]Identity{}, Allows: map[Allow]bool{}},
@@ -179,12 +179,12 @@ func (c *compiler) number(kind, name string, limit uint32) uint32 {
 // lastNexthop returns the largest id of a nexthop; 0: the table has no entries.
 func (c *compiler) lastNexthop() uint32 { return max(c.facts.Limits.Nexthops, 1) - 1 }
 
-// nexthop adds a nexthop with a name to the tables, and returns its id.
-func (c *compiler) nexthop(name string, n Nexthop) uint32 {
+// nexthop adds a nexthop with a name to the tables, and returns its id. A composite has members.
+func (c *compiler) nexthop(name string, n layout.Nexthop, members ...layout.Member) uint32 {
 	id := c.number(kindNexthop, name, c.lastNexthop())
 	if id != 0 {
-		n.Name = name
-		c.t.Nexthops[id] = n
+		c.t.Nexthops[id], c.t.Names[id] = n, name
+		c.t.SetMembers(id, members)
 	}
 	return id
 }
@@ -213,8 +213,8 @@ func (c *compiler) settings() {
 func (c *compiler) hasOneEncapsulation() bool {
 	used := map[model.Encapsulation]bool{}
 	for _, n := range c.t.Nexthops {
-		if n.Type == Tunnel && n.Encapsulation != model.Direct && n.Encapsulation != model.Translated {
-			used[n.Encapsulation] = true
+		if e := n.Encapsulation(); n.Type == layout.Tunnel && e != model.Direct && e != model.Translated {
+			used[e] = true
 		}
 	}
 	return len(used) == 1

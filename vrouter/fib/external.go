@@ -180,7 +180,7 @@ func (c *compiler) externalTunnel(e Endpoint, needs payloads) {
 	f := formats{encap: e.Encapsulation, frames: e.Encapsulation, foreign: true, remote: c.remoteAt(e.Address)}
 	t := c.tunnel(name, f, pairs, router, needs)
 	if n, has := c.t.Nexthops[t.ip]; has {
-		n.NAT = true
+		n.Flags |= layout.NexthopNAT
 		c.t.Nexthops[t.ip] = n
 	}
 	c.external.tunnels[e] = t
@@ -253,7 +253,7 @@ func (c *compiler) externalRoutes() {
 			c.t.Routes[key] = layout.Route{Nexthop: members[0].Nexthop, Label: members[0].Label}
 		default:
 			name := fmt.Sprintf("ecmp %s routers %s", r.Network, strings.Join(names, " "))
-			c.t.Routes[key] = layout.Route{Nexthop: c.nexthop(name, Nexthop{Type: Composite, VRF: n.ID, Members: members})}
+			c.t.Routes[key] = layout.Route{Nexthop: c.nexthop(name, layout.Nexthop{Type: layout.Composite, VRF: n.ID}, members...)}
 		}
 	}
 }
@@ -263,17 +263,17 @@ func (c *compiler) externalRoutes() {
 func (c *Compiled) Without(routers map[netip.Addr]bool) (*Compiled, bool) {
 	gone := map[uint32]bool{}
 	for id, n := range c.Nexthops {
-		if strings.HasPrefix(n.Name, tunnelPrefix+routerPrefix) && len(n.Paths) > 0 && routers[n.Paths[0].Destination] {
+		if strings.HasPrefix(c.Names[id], tunnelPrefix+routerPrefix) && n.Paths > 0 && routers[n.Path[0].Destination.Addr()] {
 			gone[id] = true
 		}
 	}
 	without, differs := *c, false
-	without.Nexthops = maps.Clone(c.Nexthops)
+	without.Nexthops, without.Members = maps.Clone(c.Nexthops), maps.Clone(c.Members)
 	for id, n := range c.Nexthops {
-		left := slices.DeleteFunc(slices.Clone(n.Members), func(m layout.Member) bool { return gone[m.Nexthop] })
-		if len(left) < len(n.Members) && len(left) > 0 {
-			n.Members, differs = left, true
-			without.Nexthops[id] = n
+		left := slices.DeleteFunc(c.MembersOf(id), func(m layout.Member) bool { return gone[m.Nexthop] })
+		if len(left) < int(n.Members) && len(left) > 0 {
+			without.SetMembers(id, left)
+			differs = true
 		}
 	}
 	return &without, differs

@@ -44,7 +44,7 @@ func to(prefix string, via ...ExternalVia) ExternalRoute {
 }
 
 // compileRouters returns node a's tables with external routes, and the warnings.
-func compileRouters(t *testing.T, x *External, way func(a, b netip.Addr) ([]Path, int)) (Tables, []string) {
+func compileRouters(t *testing.T, x *External, way func(a, b netip.Addr) ([]layout.Path, int)) (Tables, []string) {
 	t.Helper()
 	s := routersState().WithDefaults()
 	facts := factsFor(s, "a", nil)
@@ -73,32 +73,32 @@ func TestExternalRoutesLeadToTheirRouters(t *testing.T) {
 		t.Errorf("the warnings are %q, want none", warnings)
 	}
 	r := tables.Routes[RouteKey{1, netip.MustParsePrefix("10.9.0.0/16")}]
-	if n := tables.Nexthops[r.Nexthop]; n.Type != Tunnel || !n.NAT || n.Encapsulation != model.VXLAN || n.DMAC != one.RouterMAC || n.Paths[0].Destination != one.Address || r.Label != 5001 {
+	if n := tables.Nexthops[r.Nexthop]; n.Type != layout.Tunnel || n.Flags&layout.NexthopNAT == 0 || n.Encapsulation() != model.VXLAN || n.DMAC != one.RouterMAC || n.Path[0].Destination.Addr() != one.Address || r.Label != 5001 {
 		t.Errorf("the route to 10.9.0.0/16 is %+v with nexthop %+v, want a VXLAN tunnel to %s with VNI 5001", r, n, one.Address)
 	}
 	r = tables.Routes[RouteKey{1, netip.MustParsePrefix("10.10.0.0/16")}]
-	n := tables.Nexthops[r.Nexthop]
+	n := tables.nexthop(r.Nexthop)
 	var labels []uint32
 	for _, m := range n.Members {
 		labels = append(labels, m.Label)
 	}
-	if n.Type != Composite || !slices.Equal(labels, []uint32{5001, 300}) || r != tables.Routes[RouteKey{1, netip.MustParsePrefix("10.11.0.0/16")}] {
+	if n.Type != layout.Composite || !slices.Equal(labels, []uint32{5001, 300}) || r != tables.Routes[RouteKey{1, netip.MustParsePrefix("10.11.0.0/16")}] {
 		t.Errorf("the route to 10.10.0.0/16 is %+v with nexthop %+v, want a composite with the labels 5001 and 300, as of 10.11.0.0/16", r, n)
 	}
 	b := tables.Bridge[layout.BridgeKey{VRF: 2, MAC: model.MAC{2, 5: 9}}]
-	if n := tables.Nexthops[b.Nexthop]; n.DMAC != model.RouterMAC || n.Paths[0].Destination != one.Address || b.Label != 6001 {
+	if n := tables.Nexthops[b.Nexthop]; n.DMAC != model.RouterMAC || n.Path[0].Destination.Addr() != one.Address || b.Label != 6001 {
 		t.Errorf("the bridge entry is %+v with nexthop %+v, want a tunnel to %s with VNI 6001", b, n, one.Address)
 	}
-	if flood := tables.Nexthops[tables.VRFs[2].Flood]; len(flood.Members) != 3 { // the port w, and two routers
+	if flood := tables.nexthop(tables.VRFs[2].Flood); len(flood.Members) != 3 { // the port w, and two routers
 		t.Errorf("broadcast goes to %+v, want the port and both routers", flood.Members)
 	}
 	first, second := tables.Remotes[layout.AddressOf(one.Address)], tables.Remotes[layout.AddressOf(two.Address)]
 	if !first.Accepts(model.VXLAN) || !first.Accepts(model.MPLSoUDP) || first.ID == second.ID || tables.Nexthops[r.Nexthop].Remote == first.ID {
 		t.Errorf("the routers' remotes are %+v and %+v; want different ids, and VXLAN and MPLSoUDP accepted from the first", first, second)
 	}
-	for _, n := range tables.Nexthops {
-		if n.Type == Tunnel && n.Paths[0].Destination == one.Address && n.Remote != first.ID {
-			t.Errorf("the tunnel %s has remote %d, want %d", n.Name, n.Remote, first.ID)
+	for id, n := range tables.Nexthops {
+		if n.Type == layout.Tunnel && n.Path[0].Destination.Addr() == one.Address && n.Remote != first.ID {
+			t.Errorf("the tunnel %s has remote %d, want %d", tables.Names[id], n.Remote, first.ID)
 		}
 	}
 	if s := tables.Senders[layout.SenderOf(1, first.ID, netip.Prefix{})]; s.Known == 0 {
@@ -118,7 +118,7 @@ func TestTheFleetsRoutesOverrideExternalOnes(t *testing.T) {
 	}}, nil)
 	for _, p := range []string{"10.8.0.0/16", "10.1.0.2/32", "10.1.0.1/32", "10.1.0.9/32"} {
 		key := RouteKey{1, netip.MustParsePrefix(p)}
-		if got, want := tables.Nexthops[tables.Routes[key].Nexthop].Name, plain.Nexthops[plain.Routes[key].Nexthop].Name; got != want {
+		if got, want := tables.Names[tables.Routes[key].Nexthop], plain.Names[plain.Routes[key].Nexthop]; got != want {
 			t.Errorf("the route to %s leads to %q, want %q", p, got, want)
 		}
 	}
@@ -139,7 +139,7 @@ func TestTheFleetsRoutesOverrideExternalOnes(t *testing.T) {
 // A route leaves out the routers that are not reachable. If none is reachable, there is no route.
 func TestUnreachableRoutersAreLeftOut(t *testing.T) {
 	far := netip.MustParseAddr("203.0.113.9")
-	way := func(a, b netip.Addr) ([]Path, int) {
+	way := func(a, b netip.Addr) ([]layout.Path, int) {
 		if b == far {
 			return nil, 0
 		}
@@ -215,8 +215,8 @@ func TestTablesWithoutARouter(t *testing.T) {
 	}
 	without, differs := c.Without(map[netip.Addr]bool{one.Address: true})
 	shared := tables.Routes[RouteKey{1, netip.MustParsePrefix("10.9.0.0/16")}].Nexthop
-	before, after := tables.Nexthops[shared].Members, without.Nexthops[shared].Members
-	if !differs || len(before) != 2 || len(after) != 1 || without.Nexthops[after[0].Nexthop].Paths[0].Destination != two.Address {
+	before, after := tables.MembersOf(shared), without.MembersOf(shared)
+	if !differs || len(before) != 2 || len(after) != 1 || without.Nexthops[after[0].Nexthop].Path[0].Destination.Addr() != two.Address {
 		t.Errorf("without %s, the members %+v become %+v, want only %s", one.Address, before, after, two.Address)
 	}
 	if len(without.Routes) != len(tables.Routes) || len(without.Nexthops) != len(tables.Nexthops) {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"net/netip"
+
+	"windtunnel/vrouter/layout"
 )
 
 // Facts are the inputs of Compile in addition to the desired state.
@@ -14,7 +16,7 @@ type Facts struct {
 	// Way returns the underlay paths from one of this node's addresses to another
 	// node's address; none if the address is unreachable. mtu is the smallest MTU
 	// of the paths, in bytes of the outer IP packet. nil: no node is reachable.
-	Way func(source, destination netip.Addr) (paths []Path, mtu int)
+	Way func(source, destination netip.Addr) (paths []layout.Path, mtu int)
 	// Link reports whether packets can be sent directly to an underlay address from the
 	// device with ifindex oif; 0: from any device. For a node's address in its locator,
 	// Link reports whether translated packets reach the node. If Link is nil, there are no
@@ -71,7 +73,7 @@ const defaultMTU = 1500 // of Facts
 func (f Facts) withDefaults() Facts {
 	f.MTU = cmp.Or(f.MTU, defaultMTU)
 	if f.Way == nil {
-		f.Way = func(netip.Addr, netip.Addr) ([]Path, int) { return nil, 0 }
+		f.Way = func(netip.Addr, netip.Addr) ([]layout.Path, int) { return nil, 0 }
 	}
 	if f.Link == nil {
 		f.Link = func(netip.Addr, uint32) Link { return NoLink }

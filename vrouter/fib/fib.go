@@ -6,16 +6,17 @@ import (
 	"net/netip"
 
 	"windtunnel/vrouter/layout"
-	"windtunnel/vrouter/model"
 )
 
 // Tables are the desired contents of all maps of one node.
 type Tables struct {
 	Settings layout.NodeSettings
-	Vifs     map[uint32]layout.Vif // by ifindex
-	Ports    map[uint32]string     // names of the vifs, by id; not written to maps
-	VRFs     map[uint32]layout.VRF // by VRF id
-	Nexthops map[uint32]Nexthop    // by id
+	Vifs     map[uint32]layout.Vif              // by ifindex
+	Ports    map[uint32]string                  // names of the vifs, by id; not written to maps
+	VRFs     map[uint32]layout.VRF              // by VRF id
+	Nexthops map[uint32]layout.Nexthop          // by id
+	Members  map[layout.MemberKey]layout.Member // of composite nexthops
+	Names    map[uint32]string                  // names of the nexthops, by id; not written to maps
 	Routes   map[RouteKey]layout.Route
 	Bridge   map[layout.BridgeKey]layout.BridgeEntry
 	ILM      map[uint32]layout.Target           // by label
@@ -47,47 +48,25 @@ type NetworkError struct {
 	Err     error
 }
 
-// NexthopType is the kind of a nexthop. The values are equal to the data path's.
-type NexthopType uint8
-
-const (
-	Discard NexthopType = iota
-	Receive
-	Encap
-	Tunnel
-	Composite
-	VRFTranslate
-	L2Receive
-)
-
-// Nexthop says where packets are sent. Its Type decides which fields are used.
-type Nexthop struct {
-	Type          NexthopType
-	VRF           uint32              // Encap, VRFTranslate, L2Receive
-	Vif           uint32              // Encap: vif id
-	Oif           uint32              // Encap: ifindex of the vif
-	Peer          bool                // Encap: the device is a veth or netkit device; packets are delivered to its peer
-	DMAC, SMAC    model.MAC           // Encap; DMAC of Tunnel with VXLAN
-	MTU           uint16              // Encap, Tunnel: largest inner IP packet
-	Encapsulation model.Encapsulation // Tunnel
-	DF            bool                // Tunnel
-	Remote        uint32              // Tunnel: Remote.ID of the node or gateway at the far end
-	Port          uint16              // Tunnel over UDP
-	Cut           bool                // Tunnel over UDP and IPv6: to a gateway, which may refuse packets without a checksum; the kernel cuts superpackets
-	NAT           bool                // Encap: packets leave the network by the node, from an address of the pool. Tunnel: to a router that knows workloads by their floating addresses
-	Fallback      uint32              // Tunnel with Translated or Direct: nexthop for packets that cannot be translated or restored; 0: none
-	Paths         []Path              // Tunnel, 1 … 4, all of one family
-	Multicast     bool                // Composite: replicate
-	Members       []layout.Member     // Composite
-	Name          string              // for people; not in the map
+// SetMembers sets the members of a composite nexthop.
+func (t *Tables) SetMembers(id uint32, all []layout.Member) {
+	n := t.Nexthops[id]
+	for i := range uint32(n.Members) {
+		delete(t.Members, layout.MemberKey{Nexthop: id, Index: i})
+	}
+	n.Members = uint16(len(all))
+	t.Nexthops[id] = n
+	for i, m := range all {
+		t.Members[layout.MemberKey{Nexthop: id, Index: uint32(i)}] = m
+	}
 }
 
-// Path is one route through the underlay.
-type Path struct {
-	Source, Destination netip.Addr
-	Gateway             netip.Addr // next hop; if the destination is on the link, the destination
-	Oif                 uint32     // 0: down
-	Locators            uint8      // Tunnel with Translated
+// MembersOf returns the members of a nexthop.
+func (t *Tables) MembersOf(id uint32) (all []layout.Member) {
+	for i := range uint32(t.Nexthops[id].Members) {
+		all = append(all, t.Members[layout.MemberKey{Nexthop: id, Index: i}])
+	}
+	return all
 }
 
 // RouteKey is a destination in a VRF. Host routes are in hash maps, and other prefixes in

@@ -15,8 +15,8 @@ import (
 )
 
 // onLink is Facts.Way of an underlay in which all nodes are on one link.
-func onLink(source, destination netip.Addr) ([]Path, int) {
-	return []Path{{Source: source, Destination: destination, Gateway: destination, Oif: 2}}, 9000
+func onLink(source, destination netip.Addr) ([]layout.Path, int) {
+	return []layout.Path{layout.PathOf(source, destination, destination, 2)}, 9000
 }
 
 // linkOf is Facts.Link. One quarter of the nodes with IPv4 has each state of a common link.
@@ -349,31 +349,31 @@ func (w *world) checkReferences(node string, t Tables) {
 	}
 	for id, n := range t.Nexthops {
 		used[n.Fallback] = true
-		for _, m := range n.Members {
+		for _, m := range t.MembersOf(id) {
 			used[m.Nexthop] = true
-			w.checkMember(node, t, n, m)
+			w.checkMember(node, t, t.nexthop(id), m)
 		}
-		if id == 0 || n.Name == "" {
-			w.t.Fatalf("node %s: nexthop %d is %q", node, id, n.Name)
+		if id == 0 || t.Names[id] == "" {
+			w.t.Fatalf("node %s: nexthop %d is %q", node, id, t.Names[id])
 		}
 	}
 	for id := range used {
 		w.nexthop(node, id)
 	}
-	for id, n := range t.Nexthops {
+	for id, name := range t.Names {
 		if !used[id] {
-			w.t.Fatalf("node %s: nothing leads to nexthop %q", node, n.Name)
+			w.t.Fatalf("node %s: nothing leads to nexthop %q", node, name)
 		}
 	}
 }
 
-func (w *world) checkMember(node string, t Tables, composite Nexthop, m layout.Member) {
+func (w *world) checkMember(node string, t Tables, composite nexthop, m layout.Member) {
 	n := w.nexthop(node, m.Nexthop)
-	if n.Type != Encap && n.Type != Tunnel || n.Type == Encap && n.VRF != composite.VRF {
+	if n.Type != layout.Encap && n.Type != layout.Tunnel || n.Type == layout.Encap && n.VRF != composite.VRF {
 		w.t.Fatalf("node %s: %s has member %q", node, composite.Name, n.Name)
 	}
 	for _, v := range t.Vifs {
-		if v.VRF == composite.VRF && n.Type == Tunnel && n.MTU < v.MTU && !slices.ContainsFunc(n.Paths, func(p Path) bool { return linkOf(p.Destination, 0) == LinkUntested }) {
+		if v.VRF == composite.VRF && n.Type == layout.Tunnel && n.MTU < v.MTU && !slices.ContainsFunc(n.Ways(), func(p layout.Path) bool { return linkOf(p.Destination.Addr(), 0) == LinkUntested }) {
 			w.t.Fatalf("node %s: vif %d may send %d bytes, %s takes %d", node, v.ID, v.MTU, n.Name, n.MTU)
 		}
 	}
@@ -431,12 +431,12 @@ func TestPacketsEndRightAfterEveryChangeAndNumbersStay(t *testing.T) {
 func sameNumbers(t *testing.T, before, after Tables) {
 	t.Helper()
 	numbers := map[string]uint32{}
-	for id, n := range before.Nexthops {
-		numbers[n.Name] = id
+	for id, name := range before.Names {
+		numbers[name] = id
 	}
-	for id, n := range after.Nexthops {
-		if was, had := numbers[n.Name]; had && was != id {
-			t.Fatalf("nexthop %q had number %d, now %d", n.Name, was, id)
+	for id, name := range after.Names {
+		if was, had := numbers[name]; had && was != id {
+			t.Fatalf("nexthop %q had number %d, now %d", name, was, id)
 		}
 	}
 	vifs := map[string]uint32{}

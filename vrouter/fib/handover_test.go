@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"windtunnel/internal/must"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -255,7 +256,7 @@ func TestARemovedLocatorIsNotUsedUntilItIsRefused(t *testing.T) {
 		compiler := &compiler{state: model.Slice{State: model.State{Nodes: nodes}}, facts: Facts{
 			Handovers: all,
 			Link:      func(netip.Addr, uint32) Link { return LinkWorks },
-			Way:       func(netip.Addr, netip.Addr) ([]Path, int) { return []Path{{}}, 1500 },
+			Way:       func(netip.Addr, netip.Addr) ([]layout.Path, int) { return []layout.Path{{}}, 1500 },
 		}}
 		compiler.self = compiler.node("a")
 		sends, accepts := compiler.locatorLink(compiler.node("b")) == LinkWorks, compiler.acceptsTranslated(compiler.node("b"))

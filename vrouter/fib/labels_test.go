@@ -56,8 +56,8 @@ func TestNetworksAboveTheLastLabelUseTheNextEncapsulation(t *testing.T) {
 				}
 				return c.locator
 			}
-			f.Way = func(source, destination netip.Addr) ([]Path, int) {
-				return []Path{{Source: source, Destination: destination, Gateway: destination, Oif: 2}}, 9000
+			f.Way = func(source, destination netip.Addr) ([]layout.Path, int) {
+				return []layout.Path{layout.PathOf(source, destination, destination, 2)}, 9000
 			}
 		})
 		if tables.Settings.LastLabel != layout.Network16(5) {
@@ -65,7 +65,7 @@ func TestNetworksAboveTheLastLabelUseTheNextEncapsulation(t *testing.T) {
 		}
 		for key, want := range map[RouteKey]string{{VRF: 7, Prefix: prefix("10.1.0.3/32")}: c.red, {VRF: 8, Prefix: prefix("10.2.0.3/32")}: c.blue} {
 			r, has := tables.Routes[key]
-			if got := tables.Nexthops[r.Nexthop].Encapsulation; has != (want != "") || string(got) != want {
+			if got := tables.Nexthops[r.Nexthop].Encapsulation(); has != (want != "") || string(got) != want {
 				t.Errorf("%s: the route of VRF %d is %+v by %q, want %q; nexthops %v", c.what, key.VRF, r, got, want, tables.names())
 			}
 			if want == "direct" && r.Label != key.VRF || want == "vxlan" && r.Label != 100*key.VRF {
@@ -74,11 +74,11 @@ func TestNetworksAboveTheLastLabelUseTheNextEncapsulation(t *testing.T) {
 		}
 		if c.forwarding != model.L3 {
 			e := tables.Bridge[layout.BridgeKey{VRF: 8, MAC: model.MAC{2, 0, 0, 0, 0, 4}}]
-			if n := tables.Nexthops[e.Nexthop]; string(n.Encapsulation) != c.blue {
+			if n := tables.Nexthops[e.Nexthop]; string(n.Encapsulation()) != c.blue {
 				t.Errorf("%s: blue's frames use %+v, want %s", c.what, n, c.blue)
 			}
-			for _, m := range tables.Nexthops[tables.VRFs[8].Flood].Members {
-				if n := tables.Nexthops[m.Nexthop]; n.Type == Tunnel && string(n.Encapsulation) != c.blue {
+			for _, m := range tables.MembersOf(tables.VRFs[8].Flood) {
+				if n := tables.Nexthops[m.Nexthop]; n.Type == layout.Tunnel && string(n.Encapsulation()) != c.blue {
 					t.Errorf("%s: blue's broadcast uses %+v, want %s", c.what, n, c.blue)
 				}
 			}
@@ -93,7 +93,7 @@ func TestNetworksAboveTheLastLabelUseTheNextEncapsulation(t *testing.T) {
 		}
 		// A learned MTU belongs to nexthops with outer headers.
 		r := tables.Remotes[layout.AddressOf(netip.MustParseAddr("192.0.2.2"))]
-		if tunnel, n := tables.named("tunnel b " + c.blue); tunnel != 0 && n.Encapsulation != model.Direct && n.Encapsulation != model.Translated && r.Nexthop != tunnel {
+		if tunnel, n := tables.named("tunnel b " + c.blue); tunnel != 0 && n.Encapsulation() != model.Direct && n.Encapsulation() != model.Translated && r.Nexthop != tunnel {
 			t.Errorf("%s: the remote is %+v, want nexthop %d (%s)", c.what, r, tunnel, n.Name)
 		}
 	}

@@ -111,11 +111,11 @@ func TestPacketsToOtherNetworksAreNotTranslated(t *testing.T) {
 			}
 		})
 		r, has := tables.Routes[RouteKey{8, prefix("10.1.0.3/32")}]
-		if got := tables.Nexthops[r.Nexthop].Name; got != want || has != (want != "") || has && r.Label != 700 {
+		if got := tables.Names[r.Nexthop]; got != want || has != (want != "") || has && r.Label != 700 {
 			t.Errorf("nodes that offer %s: the route leads to %q with label %d, want %q with 700", offers, got, r.Label, want)
 		}
 		static := tables.Routes[RouteKey{8, prefix("10.9.0.0/16")}]
-		if got := tables.Nexthops[static.Nexthop].Name; got != want || want == "" && static != (layout.Route{}) {
+		if got := tables.Names[static.Nexthop]; got != want || want == "" && static != (layout.Route{}) {
 			t.Errorf("nodes that offer %s: the static route is %+v by %q, want %q", offers, static, got, want)
 		}
 		if n, _ := tables.named("tunnel b translated"); n == 0 {
@@ -175,7 +175,7 @@ func TestTheFirstNetworksRouteIsUsed(t *testing.T) {
 	} {
 		got := "none"
 		if r, has := tables.Routes[RouteKey{8, prefix(to)}]; has {
-			got = fmt.Sprint(tables.Nexthops[r.Nexthop].Name, " ", r.Label)
+			got = fmt.Sprint(tables.Names[r.Nexthop], " ", r.Label)
 		}
 		if got != want {
 			t.Errorf("%s leads to %q, want %q", to, got, want)

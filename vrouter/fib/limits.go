@@ -1,6 +1,10 @@
 package fib
 
-import "fmt"
+import (
+	"fmt"
+
+	"windtunnel/vrouter/layout"
+)
 
 // Limits are the maximum numbers of vifs and nexthops, whose ids are indexes in the data
 // path, and of the entries of sets; 0: unlimited. Package datapath checks the sizes of the other
@@ -13,8 +17,7 @@ type Limits struct {
 
 // Limits of the data path's structures (bpf/types.h).
 const (
-	mostPaths = 4   // MAX_PATHS, of a tunnel
-	mostFlood = 128 // MAX_MEMBERS, of a replication list
+	mostFlood = layout.MaxMembers // of a replication list
 )
 
 // LimitError reports that the state needs more entries than a table has.

@@ -39,9 +39,9 @@ func (c *compiler) vrf(n *network) {
 	c.t.VRFs[n.ID] = layout.VRF{Flags: forwards(n), RouterMAC: router, Prefix6: prefix6(n)}
 	ethernet := layout.Target{Ethernet: 1}
 	if n.Routes() {
-		ethernet.Nexthop = c.nexthop("vrf "+n.Name, Nexthop{Type: VRFTranslate, VRF: n.ID})
+		ethernet.Nexthop = c.nexthop("vrf "+n.Name, layout.Nexthop{Type: layout.VRFTranslate, VRF: n.ID})
 		c.t.ILM[n.Label()] = layout.Target{Nexthop: ethernet.Nexthop}
-		receive := c.nexthop("receive "+n.Name, Nexthop{Type: Receive, VRF: n.ID})
+		receive := c.nexthop("receive "+n.Name, layout.Nexthop{Type: layout.Receive, VRF: n.ID})
 		for _, s := range n.Subnets {
 			c.t.Routes[hostKey(n.ID, model.GatewayAddress(s))] = layout.Route{Nexthop: receive}
 		}
@@ -50,7 +50,7 @@ func (c *compiler) vrf(n *network) {
 		}
 	}
 	if n.Bridges() {
-		ethernet.Nexthop = c.nexthop("l2 "+n.Name, Nexthop{Type: L2Receive, VRF: n.ID})
+		ethernet.Nexthop = c.nexthop("l2 "+n.Name, layout.Nexthop{Type: layout.L2Receive, VRF: n.ID})
 		c.t.ILM[n.EthernetLabel()] = ethernet
 	}
 	c.t.VNIs[vni(n)] = ethernet
@@ -118,7 +118,7 @@ func (c *compiler) truncateFlood(flood []layout.Member) []layout.Member {
 	kept := make([]layout.Member, 0, mostFlood)
 	excess := len(flood) - mostFlood
 	for i := len(flood) - 1; i >= 0; i-- {
-		if excess > 0 && c.t.Nexthops[flood[i].Nexthop].Type == Encap {
+		if excess > 0 && c.t.Nexthops[flood[i].Nexthop].Type == layout.Encap {
 			excess--
 			continue
 		}
@@ -148,7 +148,7 @@ func (c *compiler) floods() {
 		}
 		if len(n.flood) > 0 {
 			vrf := c.t.VRFs[n.ID]
-			vrf.Flood = c.nexthop("flood "+n.Name, Nexthop{Type: Composite, VRF: n.ID, Multicast: true, Members: n.flood})
+			vrf.Flood = c.nexthop("flood "+n.Name, layout.Nexthop{Type: layout.Composite, VRF: n.ID, Flags: layout.NexthopMulticast}, n.flood...)
 			c.t.VRFs[n.ID] = vrf
 		}
 	}

@@ -62,7 +62,7 @@ func (c *compiler) nat(n *network, host uint32) uint32 {
 		return host
 	}
 	out := c.t.Nexthops[host]
-	out.NAT = true
+	out.Flags |= layout.NexthopNAT
 	own := n.NodeShare(*n.host)
 	nat := layout.NAT{VRF: n.ID, FirstPort: own.FirstPort, LastPort: own.LastPort}
 	if a := n.NodeAddress(*n.host, netip.Addr.Is4); a.IsValid() {

@@ -184,7 +184,7 @@ func TestPacketsThatLeaveANetworkWithAPoolAreTranslated(t *testing.T) {
 	}
 	outside, out := tables.named("outside red")
 	host, plain := tables.named("port host-a")
-	if !out.NAT || plain.NAT || out.Vif != plain.Vif || out.Vif == 0 {
+	if out.Flags&layout.NexthopNAT == 0 || plain.Flags&layout.NexthopNAT != 0 || out.Vif != plain.Vif || out.Vif == 0 {
 		t.Errorf("nexthops with and without NAT: %+v and %+v, want one vif for both, and NAT only in the first", out, plain)
 	}
 	for to, want := range map[string]uint32{"0.0.0.0/0": outside, "::/0": host /* no IPv6 in the pool */, "10.1.1.0/32": host} {

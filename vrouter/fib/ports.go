@@ -27,8 +27,8 @@ func (c *compiler) localPort(p *model.Port, n *network) {
 	if id == 0 {
 		return
 	}
-	nexthop := c.nexthop("port "+p.Name, Nexthop{
-		Type: Encap, VRF: n.ID, Vif: id, Oif: fact.Ifindex, Peer: fact.Peer, DMAC: p.MAC, SMAC: model.RouterMAC, MTU: n.mtu,
+	nexthop := c.nexthop("port "+p.Name, layout.Nexthop{
+		Type: layout.Encap, VRF: n.ID, Vif: id, Oif: fact.Ifindex, Flags: layout.If[uint8](fact.Peer, layout.NexthopPeer), DMAC: p.MAC, SMAC: model.RouterMAC, MTU: n.mtu,
 	})
 	c.encaps[p.Name] = nexthop
 	v := layout.Vif{

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"windtunnel/internal/must"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -39,10 +40,10 @@ func TestANetworksErrorLeavesTheOthersTheirTables(t *testing.T) {
 	if _, has := tables.Routes[RouteKey{VRF: 2, Prefix: prefix("10.2.0.6/32")}]; !has || len(tables.Vifs) != mostFlood+2 {
 		t.Errorf("%d vifs, want %d; the other network's route exists: %v, want true", len(tables.Vifs), mostFlood+2, has)
 	}
-	flood := tables.Nexthops[tables.VRFs[1].Flood].Members
+	flood := tables.MembersOf(tables.VRFs[1].Flood)
 	tunnels := 0
 	for _, m := range flood {
-		if tables.Nexthops[m.Nexthop].Type == Tunnel {
+		if tables.Nexthops[m.Nexthop].Type == layout.Tunnel {
 			tunnels++
 		}
 	}
@@ -60,7 +61,7 @@ func TestANetworkWithoutRoomLeavesTheOthers(t *testing.T) {
 	s = withTunnels(s).WithDefaults()
 	facts := factsFor(s, "a", nil)
 	facts.MTU, facts.Partial = 1200, true
-	facts.Way = func(source, destination netip.Addr) ([]Path, int) {
+	facts.Way = func(source, destination netip.Addr) ([]layout.Path, int) {
 		paths, _ := onLink(source, destination)
 		return paths, 1200
 	}

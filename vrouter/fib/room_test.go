@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"windtunnel/internal/must"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -37,12 +38,12 @@ func vifMTU(t *testing.T, s model.State, fabric int, way map[string]int) uint16 
 	t.Helper()
 	tables, _ := compiled(t, s, func(f *Facts) {
 		f.MTU = fabric
-		f.Way = func(source, destination netip.Addr) ([]Path, int) {
+		f.Way = func(source, destination netip.Addr) ([]layout.Path, int) {
 			mtu, ok := way[destination.String()]
 			if !ok {
 				return nil, 0
 			}
-			return []Path{{Source: source, Destination: destination, Gateway: destination, Oif: 2}}, mtu
+			return []layout.Path{layout.PathOf(source, destination, destination, 2)}, mtu
 		}
 	})
 	return tables.Vifs[100].MTU

@@ -42,7 +42,7 @@ func (c *compiler) staticRoute(r model.Route, n *network, kind string, through f
 		return layout.Route{Nexthop: members[0].Nexthop, Label: members[0].Label}, true
 	}
 	// a composite even with one member left: flows refer to the composite's id
-	route.Nexthop = c.nexthop(fmt.Sprintf("%s %s %s", kind, r.Network, r.Prefix), Nexthop{Type: Composite, VRF: n.ID, Members: members})
+	route.Nexthop = c.nexthop(fmt.Sprintf("%s %s %s", kind, r.Network, r.Prefix), layout.Nexthop{Type: layout.Composite, VRF: n.ID}, members...)
 	return route, true
 }
 

@@ -28,14 +28,14 @@ func wide(via ...model.Via) model.State {
 // ways returns the names and labels of a route's members.
 func ways(t Tables, p netip.Prefix) (all []string, composite bool) {
 	r := t.Routes[RouteKey{7, p}]
-	n := t.Nexthops[r.Nexthop]
-	if n.Type != Composite {
+	n := t.nexthop(r.Nexthop)
+	if n.Type != layout.Composite {
 		n.Members = []layout.Member{{Nexthop: r.Nexthop, Label: r.Label}}
 	}
 	for _, m := range n.Members {
-		all = append(all, fmt.Sprint(t.Nexthops[m.Nexthop].Name, " ", m.Label))
+		all = append(all, fmt.Sprint(t.Names[m.Nexthop], " ", m.Label))
 	}
-	return all, t.Nexthops[r.Nexthop].Type == Composite
+	return all, t.Nexthops[r.Nexthop].Type == layout.Composite
 }
 
 func TestWaysOfARouteCarryTheirOwnLabels(t *testing.T) {
@@ -66,17 +66,17 @@ func TestWaysOfARouteCarryTheirOwnLabels(t *testing.T) {
 func TestACompositeKeepsItsNumberWhileWaysComeAndGo(t *testing.T) {
 	s := wide(model.Via{Port: "pa"}, model.Via{Port: "pb"}).WithDefaults()
 	ids := &IDs{}
-	compile := func(absent map[string]bool) (uint32, Nexthop) {
+	compile := func(absent map[string]bool) (uint32, nexthop) {
 		tables, _, err := compile(s, "a", factsFor(s, "a", absent), ids)
 		must.Succeed(t, err)
 		ids.Prune()
 		id := tables.Routes[RouteKey{7, prefix("10.9.0.0/16")}].Nexthop
-		return id, tables.Nexthops[id]
+		return id, tables.nexthop(id)
 	}
 	id, two := compile(nil)
 	less, one := compile(map[string]bool{"pa": true})
 	again, both := compile(nil)
-	if id == 0 || less != id || again != id || len(two.Members) != 2 || len(one.Members) != 1 || one.Type != Composite || !reflect.DeepEqual(two, both) {
+	if id == 0 || less != id || again != id || len(two.Members) != 2 || len(one.Members) != 1 || one.Type != layout.Composite || !reflect.DeepEqual(two, both) {
 		t.Errorf("nexthop %d %+v, without a device %d %+v, then %d %+v", id, two, less, one, again, both)
 	}
 }

@@ -82,15 +82,16 @@ func (c *compiler) translate(n *model.Node) {
 
 // translated adds the nexthop that translates packets to a node.
 func (c *compiler) translated(n *model.Node, t *tunnel) uint32 {
-	nexthop := Nexthop{Type: Tunnel, Encapsulation: model.Translated, Remote: c.remoteID(n.Name), DMAC: model.RouterMAC, Fallback: t.ip}
+	nexthop := layout.Nexthop{Type: layout.Tunnel, Encap: layout.Number(model.Translated), Remote: c.remoteID(n.Name), DMAC: model.RouterMAC, Fallback: t.ip}
 	paths, mtu := c.ways([]pair{{c.self.LocatorAddress(), n.LocatorAddress()}})
-	for _, p := range paths {
-		p.Source, p.Destination, p.Locators = c.self.Locator.Addr(), n.Locator.Addr(), LocatorsOf(c.self.Locator, n.Locator)
-		nexthop.Paths = append(nexthop.Paths, p)
+	nexthop.SetPaths(paths...)
+	for i := range paths {
+		p := &nexthop.Path[i]
+		p.Source, p.Destination, p.Locators = layout.AddressOf(c.self.Locator.Addr()), layout.AddressOf(n.Locator.Addr()), LocatorsOf(c.self.Locator, n.Locator)
 	}
 	t.outer = t.ip
 	nexthop.MTU = clampMTU(mtu - Overhead(model.Translated, false, false))
-	t.ip = c.nexthop("tunnel "+n.Name+" "+string(model.Translated), nexthop)
+	t.ip = c.nexthop(tunnelPrefix+n.Name+" "+string(model.Translated), nexthop)
 	if t.encap == model.Translated {
 		t.mtu = mtu
 	}

@@ -49,7 +49,7 @@ func TestNodesWithLocatorsTranslate(t *testing.T) {
 				asked = a
 				return c.link
 			}
-			f.Way = func(source, destination netip.Addr) ([]Path, int) {
+			f.Way = func(source, destination netip.Addr) ([]layout.Path, int) {
 				gateway := netip.MustParseAddr("192.0.2.254")
 				if destination.Is6() && c.noWay {
 					return nil, 0
@@ -57,7 +57,7 @@ func TestNodesWithLocatorsTranslate(t *testing.T) {
 				if destination.Is6() {
 					gateway = netip.MustParseAddr("fe80::1")
 				}
-				return []Path{{Source: source, Destination: destination, Gateway: gateway, Oif: 2}}, 1500
+				return []layout.Path{layout.PathOf(source, destination, gateway, 2)}, 1500
 			}
 		})
 		id, n := tables.named(c.nexthop)
@@ -65,10 +65,11 @@ func TestNodesWithLocatorsTranslate(t *testing.T) {
 		if r := tables.Routes[RouteKey{VRF: 7, Prefix: prefix("10.1.0.3/32")}]; id == 0 || r.Nexthop != id || r.Label != c.label || n.Fallback != fallback || len(warnings) > 0 {
 			t.Errorf("%s: the route is %+v and its fallback %d, want label %d and nexthop %d (%s) with fallback %d; nexthops %v, warnings %v", c.what, r, n.Fallback, c.label, id, c.nexthop, fallback, tables.names(), warnings)
 		}
-		if n.Encapsulation == model.Translated {
-			want := Path{Source: netip.MustParseAddr("fd77:0:0:1::"), Destination: netip.MustParseAddr("fd77:0:0:2::"), Gateway: netip.MustParseAddr("fe80::1"), Oif: 2, Locators: Locators64}
-			if len(n.Paths) != 1 || n.Paths[0] != want || n.MTU != 1480 {
-				t.Errorf("%s: the nexthop has MTU %d and paths %v, want 1480 and %v", c.what, n.MTU, n.Paths, want)
+		if n.Encapsulation() == model.Translated {
+			want := layout.PathOf(netip.MustParseAddr("fd77:0:0:1::"), netip.MustParseAddr("fd77:0:0:2::"), netip.MustParseAddr("fe80::1"), 2)
+			want.Locators = Locators64
+			if len(n.Ways()) != 1 || n.Path[0] != want || n.MTU != 1480 {
+				t.Errorf("%s: the nexthop has MTU %d and paths %v, want 1480 and %v", c.what, n.MTU, n.Ways(), want)
 			}
 		}
 		for _, v := range tables.Vifs {
@@ -112,8 +113,8 @@ func TestTwoNodesAgreeOnTheParts(t *testing.T) {
 		_, n := tables.named("tunnel b translated")
 		settings := tables.Settings
 		settings.SetLocator(own)
-		if r := tables.Remotes[layout.AddressOf(other.Addr())]; r.Locators != c.want || len(n.Paths) != 1 || n.Paths[0].Locators != c.want || tables.Settings != settings {
-			t.Errorf("%s and %s: the remote is %+v, the paths are %v and the settings %+v; want the case %d", own, other, r, n.Paths, tables.Settings, c.want)
+		if r := tables.Remotes[layout.AddressOf(other.Addr())]; r.Locators != c.want || len(n.Ways()) != 1 || n.Path[0].Locators != c.want || tables.Settings != settings {
+			t.Errorf("%s and %s: the remote is %+v, the paths are %v and the settings %+v; want the case %d", own, other, r, n.Ways(), tables.Settings, c.want)
 		}
 	}
 }

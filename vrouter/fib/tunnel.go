@@ -205,7 +205,7 @@ func (c *compiler) linkBy(pairs []pair) Link {
 			if w.Gateway != w.Destination {
 				return NoLink
 			}
-			worst = min(worst, c.facts.Link(w.Destination, w.Oif))
+			worst = min(worst, c.facts.Link(w.Destination.Addr(), w.Oif))
 		}
 	}
 	return worst
@@ -386,8 +386,10 @@ func common(ours, theirs []netip.Addr) (x, y []netip.Addr) {
 // change when a route is added.
 func (c *compiler) tunnel(name string, f formats, pairs []pair, router model.MAC, needs payloads) *tunnel {
 	t := &tunnel{formats: f, v6: pairs[0].destination.Is6(), needs: needs}
-	n := Nexthop{Type: Tunnel, Remote: c.remoteID(cmp.Or(f.remote, name)), DF: !t.v6 && !c.state.Settings.AllowFragment, DMAC: router}
-	if n.Paths, t.mtu = c.ways(pairs); len(n.Paths) == 0 {
+	n := layout.Nexthop{Type: layout.Tunnel, Remote: c.remoteID(cmp.Or(f.remote, name)), Flags: layout.If[uint8](!t.v6 && !c.state.Settings.AllowFragment, layout.NexthopDF), DMAC: router}
+	paths, mtu := c.ways(pairs)
+	n.SetPaths(paths...)
+	if t.mtu = mtu; len(paths) == 0 {
 		c.warn(kindTunnel, name, "%s: there is no way through the underlay from %s to %s", named(name), pairs[0].source, pairs[0].destination)
 		t.mtu = c.facts.MTU
 	}
@@ -408,8 +410,8 @@ func (c *compiler) tunnel(name string, f formats, pairs []pair, router model.MAC
 	}
 	if needs.ethernet && f.bridges {
 		// Frames that fit the tunnel fit the link. If the link fails, they do not become too large.
-		n.Encapsulation, n.MTU, n.Fallback = model.Direct, clampMTU(t.inner(true)), t.ethernet
-		n.DF = false
+		n.Encap, n.MTU, n.Fallback = layout.Number(model.Direct), clampMTU(t.inner(true)), t.ethernet
+		n.Flags = 0
 		t.bridged = c.nexthop(tunnelPrefix+name+" "+string(model.Direct)+" ethernet", n)
 	}
 	return t
@@ -417,19 +419,21 @@ func (c *compiler) tunnel(name string, f formats, pairs []pair, router model.MAC
 
 // encapsulated adds the nexthop of a tunnel for IP or Ethernet payload, and returns its
 // id. n has the fields that do not depend on the payload.
-func (c *compiler) encapsulated(n Nexthop, t *tunnel, name string, ethernet bool) uint32 {
-	n.Encapsulation = t.of(ethernet)
-	switch n.Encapsulation {
+func (c *compiler) encapsulated(n layout.Nexthop, t *tunnel, name string, ethernet bool) uint32 {
+	encap := t.of(ethernet)
+	n.Encap = layout.Number(encap)
+	cut := layout.If[uint8](t.v6 && t.foreign, layout.NexthopCut)
+	switch encap {
 	case model.MPLSoUDP:
-		n.Port, n.Cut = 6635, t.v6 && t.foreign // RFC 7510
+		n.Port, n.Flags = layout.Network16(6635), n.Flags|cut // RFC 7510
 	case model.VXLAN:
-		n.Port, n.Cut = c.state.Settings.VXLANPort, t.v6 && t.foreign
+		n.Port, n.Flags = layout.Network16(c.state.Settings.VXLANPort), n.Flags|cut
 	case model.Direct:
-		n.DF = false
+		n.Flags = 0
 	}
 	n.MTU = clampMTU(t.inner(ethernet))
-	full := tunnelPrefix + name + " " + string(n.Encapsulation)
-	if ethernet && n.Encapsulation != model.VXLAN {
+	full := tunnelPrefix + name + " " + string(encap)
+	if ethernet && encap != model.VXLAN {
 		full += " ethernet"
 	}
 	return c.nexthop(full, n)
@@ -440,8 +444,8 @@ func (t *tunnel) inner(ethernet bool) int { return t.mtu - Overhead(t.of(etherne
 
 // ways returns the paths of all pairs. The first path of each pair comes first, so that
 // every parallel link is used.
-func (c *compiler) ways(pairs []pair) (paths []Path, mtu int) {
-	var all [][]Path
+func (c *compiler) ways(pairs []pair) (paths []layout.Path, mtu int) {
+	var all [][]layout.Path
 	for _, p := range pairs {
 		some, m := c.facts.Way(p.source, p.destination)
 		if len(some) == 0 {
@@ -452,10 +456,10 @@ func (c *compiler) ways(pairs []pair) (paths []Path, mtu int) {
 			mtu = m
 		}
 	}
-	for i := 0; len(paths) < mostPaths; i++ {
+	for i := 0; len(paths) < layout.MaxPaths; i++ {
 		more := false
 		for _, some := range all {
-			if i < len(some) && len(paths) < mostPaths {
+			if i < len(some) && len(paths) < layout.MaxPaths {
 				paths, more = append(paths, some[i]), true
 			}
 		}

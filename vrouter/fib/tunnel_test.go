@@ -3,7 +3,7 @@ package fib
 import (
 	"fmt"
 	"net/netip"
-	"reflect"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -135,8 +135,8 @@ func TestDirectLeavesTheWholeMTU(t *testing.T) {
 				}
 				return c.link
 			}
-			f.Way = func(source, destination netip.Addr) ([]Path, int) {
-				return []Path{{Source: source, Destination: destination, Gateway: netip.MustParseAddr(c.gateway), Oif: c.oif}}, 9000
+			f.Way = func(source, destination netip.Addr) ([]layout.Path, int) {
+				return []layout.Path{layout.PathOf(source, destination, netip.MustParseAddr(c.gateway), c.oif)}, 9000
 			}
 		})
 		id, _ := tables.named(c.nexthop)
@@ -155,15 +155,15 @@ func TestDirectLeavesTheWholeMTU(t *testing.T) {
 			tunnel, _ := tables.named("tunnel b vxlan")
 			want := tunnel
 			if c.link == LinkBridges {
-				var n Nexthop
-				if want, n = tables.named("tunnel b direct ethernet"); n.Encapsulation != model.Direct || n.Fallback != tunnel || n.MTU != 8950 || n.DF {
+				var n nexthop
+				if want, n = tables.named("tunnel b direct ethernet"); n.Encapsulation() != model.Direct || n.Fallback != tunnel || n.MTU != 8950 || n.Flags&layout.NexthopDF != 0 {
 					t.Errorf("%s: the nexthop of frames is %+v, want direct with the MTU of its fallback %d (VXLAN)", c.what, n, tunnel)
 				}
 			}
 			if e.Nexthop != want || e.Label != 700 {
 				t.Errorf("%s: Ethernet frames use %+v, want label 700 and nexthop %d", c.what, e, want)
 			}
-			if flood := tables.Nexthops[tables.VRFs[7].Flood].Members; !slices.Contains(flood, layout.Member{Nexthop: want, Label: 700}) {
+			if flood := tables.MembersOf(tables.VRFs[7].Flood); !slices.Contains(flood, layout.Member{Nexthop: want, Label: 700}) {
 				t.Errorf("%s: broadcast goes to %+v, want a copy by nexthop %d, whose programs use the fallback", c.what, flood, want)
 			}
 		}
@@ -208,26 +208,22 @@ func compiled(t *testing.T, s model.State, change func(*Facts)) (Tables, []strin
 }
 
 // named is the nexthop of a name.
-func (t Tables) named(name string) (uint32, Nexthop) {
-	for id, n := range t.Nexthops {
-		if n.Name == name {
-			return id, n
+func (t Tables) named(name string) (uint32, nexthop) {
+	for id, n := range t.Names {
+		if n == name {
+			return id, t.nexthop(id)
 		}
 	}
-	return 0, Nexthop{}
+	return 0, nexthop{}
 }
 
-func (t Tables) names() (all []string) {
-	for _, n := range t.Nexthops {
-		all = append(all, n.Name)
-	}
-	slices.Sort(all)
-	return all
+func (t Tables) names() []string {
+	return slices.Sorted(maps.Values(t.Names))
 }
 
-func ends(paths []Path) (all []string) {
+func ends(paths []layout.Path) (all []string) {
 	for _, p := range paths {
-		all = append(all, p.Source.String()+">"+p.Destination.String())
+		all = append(all, p.Source.Addr().String()+">"+p.Destination.Addr().String())
 	}
 	return all
 }
@@ -247,7 +243,7 @@ func TestUnderlayPathsAreOfOneFamilyAndParallel(t *testing.T) {
 		s := pairOf(model.Node{Underlay: addrs(strings.Fields(c.a)...)}, model.Node{Underlay: addrs(strings.Fields(c.b)...)}, model.L3)
 		tables, warnings := compiled(t, s, nil)
 		id, n := tables.named("tunnel b mpls-udp")
-		if got := ends(n.Paths); !slices.Equal(got, c.want) || len(warnings) > 0 {
+		if got := ends(n.Ways()); !slices.Equal(got, c.want) || len(warnings) > 0 {
 			t.Errorf("%s: %v, want %v; warnings %v", c.what, got, c.want, warnings)
 		}
 		for _, a := range s.Nodes[1].Underlay {
@@ -255,8 +251,8 @@ func TestUnderlayPathsAreOfOneFamilyAndParallel(t *testing.T) {
 				t.Errorf("%s: remote %s leads to nexthop %d, the tunnel is %d", c.what, a, tables.Remotes[layout.AddressOf(a)].Nexthop, id)
 			}
 		}
-		if n.DF == n.Paths[0].Destination.Is6() {
-			t.Errorf("%s: DF is %v", c.what, n.DF)
+		if df := n.Flags&layout.NexthopDF != 0; df == n.Path[0].Destination.Addr().Is6() {
+			t.Errorf("%s: DF is %v", c.what, df)
 		}
 	}
 }
@@ -265,17 +261,17 @@ func TestUnderlayPathsAreOfOneFamilyAndParallel(t *testing.T) {
 func TestEveryPairHasAPathBeforeAnyHasTwo(t *testing.T) {
 	s := pairOf(model.Node{Underlay: addrs("192.0.2.1", "192.0.3.1")}, model.Node{Underlay: addrs("192.0.2.2", "192.0.3.2")}, model.L3)
 	tables, _ := compiled(t, s, func(f *Facts) {
-		f.Way = func(source, destination netip.Addr) (paths []Path, mtu int) {
+		f.Way = func(source, destination netip.Addr) (paths []layout.Path, mtu int) {
 			for oif := range uint32(3) {
-				paths = append(paths, Path{Source: source, Destination: destination, Oif: 10 + oif})
+				paths = append(paths, layout.PathOf(source, destination, netip.Addr{}, 10+oif))
 			}
 			return paths, map[string]int{"192.0.2.1": 1500, "192.0.3.1": 1400}[source.String()]
 		}
 	})
 	_, n := tables.named("tunnel b mpls-udp")
 	var got []string
-	for _, p := range n.Paths {
-		got = append(got, fmt.Sprint(p.Source, " ", p.Oif))
+	for _, p := range n.Ways() {
+		got = append(got, fmt.Sprint(p.Source.Addr(), " ", p.Oif))
 	}
 	must.Equal(t, []string{"192.0.2.1 10", "192.0.3.1 10", "192.0.2.1 11", "192.0.3.1 11"}, got)
 	if n.MTU != 1400-32 {
@@ -291,7 +287,7 @@ func TestGatewaysAddressesAreAllPaths(t *testing.T) {
 	}}
 	tables, _ := compiled(t, s, nil)
 	id, n := tables.named("tunnel gateway mx mpls-gre")
-	if got, want := ends(n.Paths), []string{"192.0.2.1>192.0.2.9", "192.0.3.1>192.0.2.10", "192.0.2.1>192.0.2.11"}; !slices.Equal(got, want) {
+	if got, want := ends(n.Ways()), []string{"192.0.2.1>192.0.2.9", "192.0.3.1>192.0.2.10", "192.0.2.1>192.0.2.11"}; !slices.Equal(got, want) {
 		t.Errorf("the paths are %v, want %v", got, want)
 	}
 	if r := tables.Routes[RouteKey{7, prefix("0.0.0.0/0")}]; r.Nexthop != id || r.Label != 100 {
@@ -359,8 +355,8 @@ func TestATunnelWhoseUnderlayIsDownStaysWithoutPaths(t *testing.T) {
 	s := pairOf(model.Node{Underlay: addrs("192.0.2.1")}, model.Node{Underlay: addrs("192.0.2.2")}, model.L3)
 	tables, warnings := compiled(t, s, func(f *Facts) { f.Way, f.MTU = nil, 1500 })
 	_, n := tables.named("tunnel b mpls-udp")
-	want := Nexthop{Type: Tunnel, Remote: 1, Encapsulation: model.MPLSoUDP, DF: true, Port: 6635, MTU: 1468, DMAC: model.RouterMAC, Name: "tunnel b mpls-udp"}
-	if !reflect.DeepEqual(n, want) {
+	want := layout.Nexthop{Type: layout.Tunnel, Remote: 1, Encap: layout.Number(model.MPLSoUDP), Flags: layout.NexthopDF, Port: layout.Network16(6635), MTU: 1468, DMAC: model.RouterMAC}
+	if n.Nexthop != want {
 		t.Errorf("it is %+v, want %+v", n, want)
 	}
 	if w := `node "b": there is no way through the underlay from 192.0.2.1 to 192.0.2.2`; !slices.Equal(warnings, []string{w}) {
@@ -386,8 +382,8 @@ func TestTunnelsCarryWhatTheirNetworksNeed(t *testing.T) {
 		tables, _ := compiled(t, pairOf(node("192.0.2.1"), node("192.0.2.2"), c.forwarding), nil)
 		var got []string
 		for _, name := range tables.names() {
-			if _, n := tables.named(name); n.Type == Tunnel {
-				got = append(got, fmt.Sprint(name, " ", n.MTU, " ", n.Port))
+			if _, n := tables.named(name); n.Type == layout.Tunnel {
+				got = append(got, fmt.Sprint(name, " ", n.MTU, " ", layout.Network16(n.Port)))
 			}
 		}
 		if g := strings.Join(got, ", "); g != c.want {

@@ -51,15 +51,25 @@ type world struct {
 	crossed int // packets that reached a port of another network
 }
 
-func (w *world) nexthop(node string, id uint32) Nexthop {
+// nexthop is a nexthop with its name and its members.
+type nexthop struct {
+	layout.Nexthop
+	Name    string
+	Members []layout.Member
+}
+
+func (t Tables) nexthop(id uint32) nexthop {
+	return nexthop{t.Nexthops[id], t.Names[id], t.MembersOf(id)}
+}
+
+func (w *world) nexthop(node string, id uint32) nexthop {
 	if id == 0 {
-		return Nexthop{}
+		return nexthop{}
 	}
-	n, ok := w.tables[node].Nexthops[id]
-	if !ok {
+	if _, ok := w.tables[node].Nexthops[id]; !ok {
 		w.t.Fatalf("node %s: nexthop %d does not exist", node, id)
 	}
-	return n
+	return w.tables[node].nexthop(id)
 }
 
 // lookup is the longest prefix of a VRF that an address is in.
@@ -96,9 +106,9 @@ func (w *world) routed(node string, v layout.Vif, p packet) end {
 	}
 	n, id, label := w.nexthop(node, r.Nexthop), r.Nexthop, r.Label
 	switch n.Type {
-	case Receive:
+	case layout.Receive:
 		return end{node: node, answer: true}
-	case Composite:
+	case layout.Composite:
 		m := n.Members[p.hash[0]%len(n.Members)]
 		id, label = m.Nexthop, m.Label
 	}
@@ -108,7 +118,7 @@ func (w *world) routed(node string, v layout.Vif, p packet) end {
 // sendBridged is send_bridged: frames that the other node cannot restore take the fallback.
 func (w *world) sendBridged(node string, v layout.Vif, b layout.BridgeEntry, p packet) end {
 	n := w.nexthop(node, b.Nexthop)
-	if n.Encapsulation != model.Direct {
+	if n.Encapsulation() != model.Direct {
 		return w.send(node, b.Nexthop, b.Label, true, p)
 	}
 	from, to := w.station(node, v.VRF, p.source), w.station(node, v.VRF, p.ip)
@@ -130,19 +140,19 @@ func (w *world) station(node string, vrf uint32, a netip.Addr) layout.Route {
 func (w *world) send(node string, id, label uint32, bridged bool, p packet) end {
 	n := w.nexthop(node, id)
 	switch n.Type {
-	case Discard:
+	case layout.Discard:
 		return end{drop: "discard"}
-	case Encap:
+	case layout.Encap:
 		return w.deliver(node, n, bridged, p)
-	case Tunnel:
+	case layout.Tunnel:
 	default:
 		return end{drop: fmt.Sprintf("no_nexthop: type %d", n.Type)}
 	}
-	if len(n.Paths) == 0 {
+	if len(n.Ways()) == 0 {
 		return end{drop: "path_down"}
 	}
-	path := n.Paths[p.hash[0]%len(n.Paths)]
-	o := outer{path.Source, path.Destination, n.Encapsulation, label, bridged || n.Encapsulation == model.VXLAN, p}
+	path := n.Ways()[p.hash[0]%len(n.Ways())]
+	o := outer{path.Source.Addr(), path.Destination.Addr(), n.Encapsulation(), label, bridged || n.Encapsulation() == model.VXLAN, p}
 	if o.ethernet && !bridged {
 		o.inner.dmac = n.DMAC
 	}
@@ -150,7 +160,7 @@ func (w *world) send(node string, id, label uint32, bridged bool, p packet) end 
 }
 
 // underlay carries an outer packet to whose address it has.
-func (w *world) underlay(from string, n Nexthop, o outer) end {
+func (w *world) underlay(from string, n nexthop, o outer) end {
 	if !isLocal(w.tables[from].Settings, o.source) {
 		w.t.Fatalf("node %s sends from %s, which is not its own", from, o.source)
 	}
@@ -220,9 +230,9 @@ func (w *world) fromFabric(node string, o outer) []end {
 		w.t.Fatalf("node %s: %s leads to VRF %d, which is not there", node, n.Name, n.VRF)
 	}
 	switch {
-	case n.Type == VRFTranslate && !o.ethernet:
+	case n.Type == layout.VRFTranslate && !o.ethernet:
 		return []end{w.arriveFrom(node, sender, n.VRF, o.inner)}
-	case (n.Type == VRFTranslate || n.Type == L2Receive) && o.ethernet:
+	case (n.Type == layout.VRFTranslate || n.Type == layout.L2Receive) && o.ethernet:
 		return w.arriveBridged(node, sender, n.VRF, vrf, o.inner)
 	}
 	return []end{{node: node, drop: "no_nexthop"}}
@@ -234,15 +244,15 @@ func (w *world) arriveRouted(node string, vrf uint32, p packet) end {
 		return end{node: node, drop: "no_route"}
 	}
 	n := w.nexthop(node, r.Nexthop)
-	if n.Type == Composite {
+	if n.Type == layout.Composite {
 		for i := range n.Members {
 			m := w.nexthop(node, n.Members[(p.hash[1]+i)%len(n.Members)].Nexthop)
-			if m.Type == Encap {
+			if m.Type == layout.Encap {
 				return w.deliver(node, m, false, p)
 			}
 		}
 	}
-	if n.Type != Encap {
+	if n.Type != layout.Encap {
 		return end{node: node, drop: "reflected"}
 	}
 	return w.deliver(node, n, false, p)
@@ -250,7 +260,7 @@ func (w *world) arriveRouted(node string, vrf uint32, p packet) end {
 
 // arriveFrom is is_senders_address of sender.h, and arrive_routed.
 func (w *world) arriveFrom(node string, sender layout.Remote, vrf uint32, p packet) end {
-	if from := w.nexthop(node, w.station(node, vrf, p.source).Nexthop); p.source.IsValid() && (from.Type != Tunnel || from.Remote != sender.ID) {
+	if from := w.nexthop(node, w.station(node, vrf, p.source).Nexthop); p.source.IsValid() && (from.Type != layout.Tunnel || from.Remote != sender.ID) {
 		return end{node: node, drop: "forged_source"}
 	}
 	return w.arriveRouted(node, vrf, p)
@@ -268,7 +278,7 @@ func (w *world) arriveBridged(node string, sender layout.Remote, id uint32, vrf 
 		return w.flood(node, id, 0, p)
 	}
 	n := w.nexthop(node, b.Nexthop)
-	if n.Type != Encap {
+	if n.Type != layout.Encap {
 		return []end{{node: node, drop: "reflected"}}
 	}
 	return []end{w.deliver(node, n, true, p)}
@@ -282,7 +292,7 @@ func (w *world) flood(node string, vrf, own uint32, p packet) (ends []end) {
 		return []end{{node: node, drop: "no_flood"}}
 	}
 	n := w.nexthop(node, id)
-	if n.Type != Composite || !n.Multicast {
+	if n.Type != layout.Composite || n.Flags&layout.NexthopMulticast == 0 {
 		w.t.Fatalf("node %s: VRF %d floods to a nexthop of type %d", node, vrf, n.Type)
 	}
 	for _, m := range n.Members {
@@ -290,15 +300,15 @@ func (w *world) flood(node string, vrf, own uint32, p packet) (ends []end) {
 			continue
 		}
 		to := w.nexthop(node, m.Nexthop)
-		if to.Encapsulation == model.Direct { // broadcast cannot be restored
+		if to.Encapsulation() == model.Direct { // broadcast cannot be restored
 			to = w.nexthop(node, to.Fallback)
 		}
 		switch {
-		case to.Type == Encap:
+		case to.Type == layout.Encap:
 			ends = append(ends, w.deliver(node, to, true, p))
-		case to.Type == Tunnel && own != 0:
-			path := to.Paths[p.hash[0]%len(to.Paths)]
-			o := outer{path.Source, path.Destination, to.Encapsulation, m.Label, true, p}
+		case to.Type == layout.Tunnel && own != 0:
+			path := to.Ways()[p.hash[0]%len(to.Ways())]
+			o := outer{path.Source.Addr(), path.Destination.Addr(), to.Encapsulation(), m.Label, true, p}
 			if g := w.gatewayAt(o.destination); g != "" {
 				ends = append(ends, w.underlay(node, to, o))
 				continue
@@ -328,7 +338,7 @@ func (w *world) gatewayAt(a netip.Addr) string {
 }
 
 // deliver is deliver.h.
-func (w *world) deliver(node string, n Nexthop, bridged bool, p packet) end {
+func (w *world) deliver(node string, n nexthop, bridged bool, p packet) end {
 	v, ok := w.tables[node].Vifs[n.Oif]
 	if !ok || v.ID != n.Vif || v.VRF != n.VRF {
 		w.t.Fatalf("node %s: %s leads to vif %d on device %d, where vif %d is", node, n.Name, n.Vif, n.Oif, v.ID)

@@ -19,6 +19,7 @@ import (
 
 	"windtunnel/internal/must"
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store/storetest"
 )
@@ -367,8 +368,8 @@ func (a *simulatedAgent) pass(ctx context.Context, touched Touched) {
 // compile makes the tables of a slice.
 func (a *simulatedAgent) compile(slice model.Slice) {
 	slice.State = slice.State.WithDefaults()
-	facts := fib.Facts{Ports: map[string]fib.PortFact{}, Way: func(source, destination netip.Addr) ([]fib.Path, int) {
-		return []fib.Path{{Source: source, Destination: destination, Gateway: destination, Oif: 1}}, 1500
+	facts := fib.Facts{Ports: map[string]fib.PortFact{}, Way: func(source, destination netip.Addr) ([]layout.Path, int) {
+		return []layout.Path{layout.PathOf(source, destination, destination, 1)}, 1500
 	}}
 	for _, n := range slice.Networks {
 		for _, p := range slice.On(n.Name, a.node) {

@@ -1,12 +1,13 @@
 package layout
 
 import (
+	"net/netip"
 	"slices"
 
 	"windtunnel/vrouter/model"
 )
 
-// Nexthop.Type: enum nexthop_type.
+// Nexthop.Type: enum nexthop_type. The type decides which fields of a nexthop are used.
 const (
 	Discard uint8 = iota
 	Receive
@@ -89,4 +90,28 @@ func Bits(all ...model.Encapsulation) (bits uint8) {
 		bits |= 1 << Number(e)
 	}
 	return bits
+}
+
+// PathOf returns a path through the device with an ifindex. gateway is the next hop; on the
+// destination's link it is the destination.
+func PathOf(source, destination, gateway netip.Addr, oif uint32) Path {
+	return Path{Source: AddressOf(source), Destination: AddressOf(destination), Gateway: AddressOf(gateway), GatewayFamily: Family(gateway), Oif: oif}
+}
+
+// SetPaths sets the paths of a tunnel: at most MaxPaths, all of one family.
+func (n *Nexthop) SetPaths(all ...Path) {
+	n.Path = [MaxPaths]Path{}
+	n.Paths = uint8(copy(n.Path[:], all))
+	n.Family = 0
+	if len(all) > 0 {
+		n.Family = Family(all[0].Destination.Addr())
+	}
+}
+
+// Ways returns the paths of a tunnel.
+func (n *Nexthop) Ways() []Path { return n.Path[:min(n.Paths, MaxPaths)] }
+
+// Encapsulation returns the encapsulation of a tunnel.
+func (n Nexthop) Encapsulation() model.Encapsulation {
+	return Encapsulations[min(int(n.Encap), len(Encapsulations)-1)]
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 )
 
 // Underlay uses the kernel's routes to find the paths to other nodes.
@@ -24,14 +24,10 @@ type Underlay struct {
 // Way has the paths of the underlay from an address of this node to an address of another
 // node.
 type Way struct {
-	Paths []fib.Path
+	Paths []layout.Path
 	MTU   int    // smallest MTU of the paths, in bytes of the outer packet
 	Why   string // reason why there is no path
 }
-
-// maxPaths is the number of next hops of a multipath route that the data path can
-// use: MAX_PATHS in the eBPF code.
-const maxPaths = 4
 
 // EtherMTU is the assumed MTU of a fabric without devices.
 const EtherMTU = 1500
@@ -99,10 +95,10 @@ func (u *Underlay) through(source, destination netip.Addr, r netlink.Route) Way 
 		case hop.Flags&(unix.RTNH_F_DEAD|unix.RTNH_F_LINKDOWN) != 0:
 			w.Why = fmt.Sprintf("the next hop of the route from %s to %s by %s is dead", source, destination, l.Attrs().Name)
 			continue
-		case len(w.Paths) == maxPaths:
+		case len(w.Paths) == layout.MaxPaths:
 			continue
 		}
-		w.Paths = append(w.Paths, fib.Path{Source: source, Destination: destination, Gateway: gatewayOf(hop, destination), Oif: uint32(hop.LinkIndex)})
+		w.Paths = append(w.Paths, layout.PathOf(source, destination, gatewayOf(hop, destination), uint32(hop.LinkIndex)))
 		mtu := l.Attrs().MTU
 		if r.MTU > 0 {
 			mtu = min(mtu, r.MTU)
@@ -114,8 +110,8 @@ func (u *Underlay) through(source, destination netip.Addr, r netlink.Route) Way 
 	if len(w.Paths) > 0 {
 		w.Why = ""
 	}
-	slices.SortFunc(w.Paths, func(a, b fib.Path) int {
-		return cmp.Or(cmp.Compare(a.Oif, b.Oif), a.Gateway.Compare(b.Gateway))
+	slices.SortFunc(w.Paths, func(a, b layout.Path) int {
+		return cmp.Or(cmp.Compare(a.Oif, b.Oif), a.Gateway.Addr().Compare(b.Gateway.Addr()))
 	})
 	return w
 }

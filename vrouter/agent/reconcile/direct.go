@@ -11,6 +11,7 @@ import (
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/direct"
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -155,10 +156,10 @@ func (p *Pass) unwantedXDP(f *FabricDevice) string {
 	}
 	for id, n := range p.Tables.Nexthops {
 		switch {
-		case n.Type != fib.Tunnel || fallback[id]:
-		case n.Encapsulation == model.Direct, n.Encapsulation == model.Translated:
+		case n.Type != layout.Tunnel || fallback[id]:
+		case n.Encapsulation() == model.Direct, n.Encapsulation() == model.Translated:
 			direct = true
-		case n.Encapsulation == model.VXLAN && p.merges:
+		case n.Encapsulation() == model.VXLAN && p.merges:
 		default:
 			return ""
 		}

@@ -7,34 +7,35 @@ import (
 
 	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
 // XDP is attached only if a tunnel that carries more than the fallback of direct needs it.
 func TestUnwantedXDP(t *testing.T) {
-	tunnel := func(e model.Encapsulation, fallback uint32) fib.Nexthop {
-		return fib.Nexthop{Type: fib.Tunnel, Encapsulation: e, Fallback: fallback}
+	tunnel := func(e model.Encapsulation, fallback uint32) layout.Nexthop {
+		return layout.Nexthop{Type: layout.Tunnel, Encap: layout.Number(e), Fallback: fallback}
 	}
 	for _, c := range []struct {
 		what     string
-		nexthops map[uint32]fib.Nexthop
+		nexthops map[uint32]layout.Nexthop
 		merges   bool // the kernel merges VXLAN packets
 		again    bool // XDP was attached again after it was detached because of direct
 		want     string
 	}{
 		{"no tunnel", nil, false, false, ""},
 		{"no tunnel, merged", nil, true, false, noXDPWhereMerged},
-		{"local workloads", map[uint32]fib.Nexthop{1: {Type: fib.Encap}}, true, false, noXDPWhereMerged},
-		{"VXLAN", map[uint32]fib.Nexthop{1: tunnel(model.VXLAN, 0)}, false, false, ""},
-		{"VXLAN, merged", map[uint32]fib.Nexthop{1: tunnel(model.VXLAN, 0)}, true, false, noXDPWhereMerged},
-		{"VXLAN and MPLS", map[uint32]fib.Nexthop{1: tunnel(model.VXLAN, 0), 2: tunnel(model.MPLSoUDP, 0)}, true, false, ""},
-		{"direct", map[uint32]fib.Nexthop{1: tunnel(model.Direct, 0)}, false, false, noXDPWhereDirect},
-		{"direct and VXLAN", map[uint32]fib.Nexthop{1: tunnel(model.Direct, 0), 2: tunnel(model.VXLAN, 0)}, false, false, ""},
-		{"direct and VXLAN, merged", map[uint32]fib.Nexthop{1: tunnel(model.Direct, 0), 2: tunnel(model.VXLAN, 0)}, true, false, noXDPWhereDirect},
-		{"MPLS as fallback", map[uint32]fib.Nexthop{1: tunnel(model.Translated, 2), 2: tunnel(model.MPLSoGRE, 0)}, true, false, noXDPWhereDirect},
-		{"MPLS as fallback, and MPLS", map[uint32]fib.Nexthop{1: tunnel(model.Direct, 2), 2: tunnel(model.MPLSoGRE, 0), 3: tunnel(model.MPLSoGRE, 0)}, true, false, ""},
-		{"direct, again", map[uint32]fib.Nexthop{1: tunnel(model.Direct, 0)}, true, true, ""},
-		{"VXLAN, merged, again", map[uint32]fib.Nexthop{1: tunnel(model.VXLAN, 0)}, true, true, ""},
+		{"local workloads", map[uint32]layout.Nexthop{1: {Type: layout.Encap}}, true, false, noXDPWhereMerged},
+		{"VXLAN", map[uint32]layout.Nexthop{1: tunnel(model.VXLAN, 0)}, false, false, ""},
+		{"VXLAN, merged", map[uint32]layout.Nexthop{1: tunnel(model.VXLAN, 0)}, true, false, noXDPWhereMerged},
+		{"VXLAN and MPLS", map[uint32]layout.Nexthop{1: tunnel(model.VXLAN, 0), 2: tunnel(model.MPLSoUDP, 0)}, true, false, ""},
+		{"direct", map[uint32]layout.Nexthop{1: tunnel(model.Direct, 0)}, false, false, noXDPWhereDirect},
+		{"direct and VXLAN", map[uint32]layout.Nexthop{1: tunnel(model.Direct, 0), 2: tunnel(model.VXLAN, 0)}, false, false, ""},
+		{"direct and VXLAN, merged", map[uint32]layout.Nexthop{1: tunnel(model.Direct, 0), 2: tunnel(model.VXLAN, 0)}, true, false, noXDPWhereDirect},
+		{"MPLS as fallback", map[uint32]layout.Nexthop{1: tunnel(model.Translated, 2), 2: tunnel(model.MPLSoGRE, 0)}, true, false, noXDPWhereDirect},
+		{"MPLS as fallback, and MPLS", map[uint32]layout.Nexthop{1: tunnel(model.Direct, 2), 2: tunnel(model.MPLSoGRE, 0), 3: tunnel(model.MPLSoGRE, 0)}, true, false, ""},
+		{"direct, again", map[uint32]layout.Nexthop{1: tunnel(model.Direct, 0)}, true, true, ""},
+		{"VXLAN, merged, again", map[uint32]layout.Nexthop{1: tunnel(model.VXLAN, 0)}, true, true, ""},
 	} {
 		p := &Pass{r: &Reconciler{xdpAgain: c.again}, merges: c.merges, Compiled: &fib.Compiled{Tables: fib.Tables{Nexthops: c.nexthops}}}
 		if got := p.unwantedXDP(nil); got != c.want {
@@ -61,7 +62,7 @@ func TestNoXDPUnderAVLANDeviceOfTheFabric(t *testing.T) {
 func TestAnotherReasonAgainstXDPAttachesNothing(t *testing.T) {
 	device := &netlink.Dummy{LinkAttrs: netlink.LinkAttrs{Name: "fab", Index: 7}}
 	tables := func(e model.Encapsulation) *fib.Compiled {
-		return &fib.Compiled{Tables: fib.Tables{Nexthops: map[uint32]fib.Nexthop{1: {Type: fib.Tunnel, Encapsulation: e}}}}
+		return &fib.Compiled{Tables: fib.Tables{Nexthops: map[uint32]layout.Nexthop{1: {Type: layout.Tunnel, Encap: layout.Number(e)}}}}
 	}
 	last := FabricDevice{Link: device, Fabric: datapath.Fabric{Mode: "tcx", Why: noXDPWhereMerged}, NoXDP: noXDPWhereMerged}
 	there := map[int]datapath.Attachment{7: {Ifindex: 7, Kind: datapath.KindFabric, Mode: "tcx", Current: true}}

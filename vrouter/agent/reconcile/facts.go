@@ -98,7 +98,7 @@ func (f *facts) compile(want *Desired, limits fib.Limits, partial bool, last *fi
 	}
 	compiled, err := fib.Compile(state, want.Node, fib.Facts{
 		Ports: f.ports, MTU: f.mtu, Handovers: f.handovers, Silent: f.silent, Limits: limits, Partial: partial,
-		Way: func(source, destination netip.Addr) ([]fib.Path, int) {
+		Way: func(source, destination netip.Addr) ([]layout.Path, int) {
 			w := f.way(source, destination)
 			return w.Paths, w.MTU
 		},

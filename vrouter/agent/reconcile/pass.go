@@ -405,10 +405,8 @@ func (p *Pass) clear() {
 func (p *Pass) resolve() {
 	want := map[netdev.Neighbour]bool{}
 	for _, n := range p.Tables.Nexthops {
-		for _, path := range n.Paths {
-			if path.Oif != 0 && n.Type == fib.Tunnel {
-				want[netdev.Neighbour{OIF: int(path.Oif), Address: path.Gateway}] = true
-			}
+		for _, path := range n.Ways() {
+			want[netdev.Neighbour{OIF: int(path.Oif), Address: path.Gateway.Addr()}] = true
 		}
 	}
 	if err := p.r.neighbours.Keep(want); err != nil {

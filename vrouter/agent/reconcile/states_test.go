@@ -198,9 +198,9 @@ func (w *writer) take(s model.State, r *rand.Rand) error {
 		return err
 	}
 	tables := compiled.All()
-	for id, n := range tables.Nexthops { // while the maps are written, routes still lead to the ids of before
-		if owner, taken := w.owners[id]; taken && owner != n.Name {
-			return fmt.Errorf("nexthop %q gets id %d of %q, to which routes in the maps may lead", n.Name, id, owner)
+	for id, name := range tables.Names { // while the maps are written, routes still lead to the ids of before
+		if owner, taken := w.owners[id]; taken && owner != name {
+			return fmt.Errorf("nexthop %q gets id %d of %q, to which routes in the maps may lead", name, id, owner)
 		}
 	}
 	w.Last.Compiled = compiled
@@ -222,10 +222,7 @@ func (w *writer) take(s model.State, r *rand.Rand) error {
 	if err != nil {
 		return err
 	}
-	w.owners = map[uint32]string{}
-	for id, n := range tables.Nexthops {
-		w.owners[id] = n.Name
-	}
+	w.owners = tables.Names
 	if w.wrote(compiled, next.ids); r.IntN(15) == 0 {
 		w.restart()
 	}
@@ -239,15 +236,6 @@ func (w *writer) take(s model.State, r *rand.Rand) error {
 
 // nameless returns tables without names, because the kernel's maps have no names.
 func nameless(t fib.Tables) fib.Tables {
-	t.Ports, t.Nexthops = nil, mapped(t.Nexthops, func(n *fib.Nexthop) { n.Name = "" })
+	t.Ports, t.Names = nil, nil
 	return t
-}
-
-func mapped[K comparable, V any](all map[K]V, change func(*V)) map[K]V {
-	out := make(map[K]V, len(all))
-	for k, v := range all {
-		change(&v)
-		out[k] = v
-	}
-	return out
 }

@@ -9,33 +9,6 @@ import (
 	"windtunnel/vrouter/layout"
 )
 
-func encodeNexthop(id uint32, f fib.Nexthop) (v layout.Nexthop, err error) {
-	v.Type, v.VRF, v.Vif, v.Oif, v.MTU, v.Remote = uint8(f.Type), f.VRF, f.Vif, f.Oif, f.MTU, f.Remote
-	v.Fallback = f.Fallback
-	v.DMAC, v.SMAC, v.Port = f.DMAC, f.SMAC, layout.Network16(f.Port)
-	v.Encap = layout.Number(f.Encapsulation)
-	v.Flags = layout.If[uint8](f.Multicast, layout.NexthopMulticast) | layout.If[uint8](f.DF, layout.NexthopDF) | layout.If[uint8](f.Peer, layout.NexthopPeer) | layout.If[uint8](f.Cut, layout.NexthopCut) | layout.If[uint8](f.NAT, layout.NexthopNAT)
-	if len(f.Members) > layout.MaxMembers {
-		return v, fmt.Errorf("nexthop %d (%s): %d members, at most %d", id, f.Name, len(f.Members), layout.MaxMembers)
-	}
-	v.Members = uint16(len(f.Members))
-	if len(f.Paths) > layout.MaxPaths {
-		return v, fmt.Errorf("nexthop %d (%s): %d paths, at most %d", id, f.Name, len(f.Paths), layout.MaxPaths)
-	}
-	for _, p := range f.Paths {
-		v.Family = layout.Family(p.Destination)
-		if p.Oif == 0 {
-			continue // down: its flows go by the others
-		}
-		v.Path[v.Paths] = layout.Path{
-			Source: layout.AddressOf(p.Source), Destination: layout.AddressOf(p.Destination), Gateway: layout.AddressOf(p.Gateway),
-			Oif: p.Oif, GatewayFamily: layout.Family(p.Gateway), Locators: p.Locators,
-		}
-		v.Paths++
-	}
-	return v, nil
-}
-
 // encodePolicy returns a policy with its first rules, and its other rules by their keys.
 func encodePolicy(id uint32, f fib.Policy) (v layout.Policy, more map[layout.RulesKey]layout.RuleChunk, err error) {
 	if len(f.Rules) > layout.MaxRules {
@@ -60,4 +33,16 @@ func encodePolicy(id uint32, f fib.Policy) (v layout.Policy, more map[layout.Rul
 		more[layout.RulesKey{Vif: id, Generation: v.Generation, Chunk: uint32(i + 1)}] = c
 	}
 	return v, more, nil
+}
+
+func decodePolicy(id uint32, v *layout.Policy, more map[layout.RulesKey]layout.RuleChunk) fib.Policy {
+	f := fib.Policy{AllowIn: v.AllowIn != 0, AllowOut: v.AllowOut != 0, Group: fib.Group{Number: v.Group, In: v.ClosedIn != 0, Out: v.ClosedOut != 0}, Revision: v.Revision}
+	chunk := v.First
+	for i := range int(min(v.Rules, layout.MaxRules)) {
+		if n := i / layout.ChunkRules; n > 0 && i%layout.ChunkRules == 0 {
+			chunk = more[layout.RulesKey{Vif: id, Generation: v.Generation, Chunk: uint32(n)}]
+		}
+		f.Rules = append(f.Rules, chunk.Rule[i%layout.ChunkRules])
+	}
+	return f
 }
