@@ -19,7 +19,7 @@ const ServiceName = "Agent"
 
 // Protocol is the version of the agent's calls and of their arguments. Increase it
 // with every change that an older or newer agent would misread.
-const Protocol = 4
+const Protocol = 5
 
 // Hello describes an agent and its node.
 type Hello struct {

@@ -46,8 +46,8 @@ type Endpoint struct {
 	// published ports.
 	Listen netip.Addr
 
-	agent *agent.Client // in the endpoint; nil if the node's agent starts the tools
-	place agent.Place   // of agent
+	agent *agent.Client    // in the endpoint; nil if the node's agent starts the tools
+	in    agent.Namespaces // of agent
 }
 
 // String returns the endpoint's name in reports: "a/c1", or "a" for the node.
@@ -352,11 +352,11 @@ func (b *Bench) furnish() ([][]agent.Container, error) {
 		if b.scenario.Workload.IPVersion == 4 && !e.V4.IsValid() || b.scenario.Workload.IPVersion == 6 && !e.V6.IsValid() {
 			return nil, fmt.Errorf("endpoint %s of node %s has no IPv%d address; the cluster does not give it one", e.Name, nodes[e.Node].Name(), b.scenario.Workload.IPVersion)
 		}
-		plan[e.Node] = append(plan[e.Node], agent.Container{Name: e.Name, V4: alone(e.V4), V6: alone(e.V6), Network: e.Place.Network})
+		plan[e.Node] = append(plan[e.Node], agent.Container{Name: e.Name, V4: alone(e.V4), V6: alone(e.V6), Network: e.Namespaces.Network})
 	}
-	b.MTU = min(sender.Place.MTU, receiver.Place.MTU)
+	b.MTU = min(sender.Namespaces.MTU, receiver.Namespaces.MTU)
 	own := func(e testbed.Endpoint) Endpoint {
-		return Endpoint{Node: nodes[e.Node], Name: e.Name, V4: e.V4, V6: e.V6, Listen: e.Listen, agent: e.Agent, place: e.Place}
+		return Endpoint{Node: nodes[e.Node], Name: e.Name, V4: e.V4, V6: e.V6, Listen: e.Listen, agent: e.Agent, in: e.Namespaces}
 	}
 	b.Pairs = []Pair{{Sender: own(sender), Receiver: own(receiver)}}
 	return plan, nil
@@ -382,7 +382,7 @@ func (e Endpoint) tools() (a *agent.Client, name string) {
 // process of the endpoint.
 func (e Endpoint) tracked(p *agent.Process, label string) agent.TrackArgs {
 	if e.agent != nil {
-		return agent.TrackArgs{PID: p.PID(), Processes: e.place.Processes, Label: label}
+		return agent.TrackArgs{PID: p.PID(), Processes: e.in.Processes, Label: label}
 	}
 	return agent.TrackArgs{Process: p.ID(), Label: label}
 }

@@ -29,7 +29,7 @@ func (tb furnished) Endpoints(*suite.Scenario, system.About) (sender, receiver t
 	at := func(node int, address string, mtu int) testbed.Endpoint {
 		return testbed.Endpoint{
 			Node: node, Name: "pod", V4: netip.MustParseAddr(address), Agent: tb.Nodes()[node].Agent(),
-			Place: agent.Place{Network: uint32(10 + node), Processes: uint32(20 + node), MTU: mtu},
+			Namespaces: agent.Namespaces{Network: uint32(10 + node), Processes: uint32(20 + node), MTU: mtu},
 		}
 	}
 	receiver = at(1, "10.96.0.9", 1400)

@@ -78,9 +78,9 @@ type Endpoint struct {
 	V4, V6 netip.Addr
 	// Listen is the address on which the endpoint listens, if others reach it by V4 at
 	// another address.
-	Listen netip.Addr
-	Agent  *agent.Client // runs in the endpoint, and starts the tools there
-	Place  agent.Place   // of Agent
+	Listen     netip.Addr
+	Agent      *agent.Client    // runs in the endpoint, and starts the tools there
+	Namespaces agent.Namespaces // of Agent
 }
 
 // Node is a compute node. Each node has separate CPUs, unless Layout.Shared is set.

@@ -363,12 +363,12 @@ type podAgent struct {
 	client  *agent.Client
 	session *session
 	hello   agent.Hello
-	place   agent.Place // of an ordinary pod
+	in      agent.Namespaces // of an ordinary pod
 }
 
 // endpoint returns the pod as an endpoint of a node.
 func (a *podAgent) endpoint(node int) testbed.Endpoint {
-	return testbed.Endpoint{Node: node, Name: a.pod.name, V4: remote.Address(a.pod.addresses, 4), V6: remote.Address(a.pod.addresses, 6), Agent: a.client, Place: a.place}
+	return testbed.Endpoint{Node: node, Name: a.pod.name, V4: remote.Address(a.pod.addresses, 4), V6: remote.Address(a.pod.addresses, 6), Agent: a.client, Namespaces: a.in}
 }
 
 // start starts the agents of the node's pods.
@@ -384,7 +384,7 @@ func (n *node) start(ctx context.Context) error {
 		}
 		n.agents[i] = a
 		if !p.privileged {
-			a.place, err = a.client.Place(ctx)
+			a.in, err = a.client.Namespaces(ctx)
 		}
 		return err
 	})

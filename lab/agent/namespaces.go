@@ -15,16 +15,16 @@ import (
 	"windtunnel/lab/system"
 )
 
-// Place identifies the namespaces in which an agent runs. With it, another agent on the
+// Namespaces identifies the namespaces in which an agent runs. With it, another agent on the
 // machine finds the first agent's network namespace and its processes.
-type Place struct {
+type Namespaces struct {
 	Network   uint32 // inode of the network namespace
 	Processes uint32 // inode of the PID namespace
 	MTU       int    // of the endpoint's device, bytes
 }
 
-// Place returns the place of an agent that runs in an endpoint, such as a pod.
-func (s *Service) Place(_ struct{}, reply *Place) error {
+// Namespaces returns the namespaces of an agent that runs in an endpoint, such as a pod.
+func (s *Service) Namespaces(_ struct{}, reply *Namespaces) error {
 	var err error
 	if reply.Network, err = s.node.Inode(); err != nil {
 		return err
@@ -40,9 +40,9 @@ func (s *Service) Place(_ struct{}, reply *Place) error {
 	return nil
 }
 
-// Place asks an agent that runs in an endpoint for its place.
-func (c *Client) Place(ctx context.Context) (Place, error) {
-	return ask[Place](ctx, c, "Place", struct{}{})
+// Namespaces asks an agent that runs in an endpoint for its namespaces.
+func (c *Client) Namespaces(ctx context.Context) (Namespaces, error) {
+	return ask[Namespaces](ctx, c, "Namespaces", struct{}{})
 }
 
 // adopt opens the network namespace of a container that exists already. The caller holds
