@@ -4,8 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
-
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 )
 
@@ -35,7 +34,5 @@ func TestFloatingAddressesAreAnnounced(t *testing.T) {
 	}
 	v4, v6 := []string{"203.0.113.9/32", "203.0.113.10/32", "10.1.0.4/32"}, []string{"fd00:1::2/128", "2001:db8::9/128"}
 	want := map[string][]string{"vpnv4": v4, "vpnv6": v6, "evpn": {v4[0], v6[0], v4[1], v6[1], v4[2]}}
-	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("the announced prefixes differ (-want +got):\n%s", diff)
-	}
+	must.Equal(t, want, got)
 }

@@ -12,6 +12,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
 )
@@ -263,9 +264,7 @@ func TestEachNetworkChoosesItsOwnPaths(t *testing.T) {
 		"blue 10.9.0.0/16 00:00:00:00:00:00 via 10.0.0.254 mpls-udp 00:00:00:00:00:00 100",
 		"red 10.9.0.0/16 00:00:00:00:00:00 via 10.0.0.255 mpls-udp 00:00:00:00:00:00 200",
 	}
-	if diff := gocmp.Diff(want, plain(x.Routes)); diff != "" {
-		t.Errorf("the routes differ (-want +got):\n%s", diff)
-	}
+	must.Equal(t, want, plain(x.Routes))
 	if v := verdicts[0]; v.State != Used || v.Why != "" {
 		t.Errorf("the path that only network blue uses is %s: %q, want %s without a reason", v.State, v.Why, Used)
 	}
@@ -314,9 +313,7 @@ func TestEVPNRoutesOfOtherRouters(t *testing.T) {
 		"wire invalid Prefix 00:00:00:00:00:00 via 10.0.1.1 vxlan 00:00:00:00:00:00 2",
 		"wire invalid Prefix 00:00:00:00:00:00 via 10.0.1.2 vxlan 00:00:00:00:00:00 2",
 	}
-	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("the routes differ (-want +got):\n%s", diff)
-	}
+	must.Equal(t, want, got)
 }
 
 // The encapsulation of a neighbour's configuration applies to paths that announce none.

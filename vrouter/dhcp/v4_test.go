@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	"github.com/insomniacslk/dhcp/dhcpv6"
 
@@ -84,9 +83,7 @@ func TestAClientGetsItsPortsAddress(t *testing.T) {
 	}
 	got := []any{ack.MessageType().String(), ack.YourIPAddr.String(), net.IP(ack.SubnetMask()).String(), ack.Router()[0].String(), ack.ServerIdentifier().String(), mtu, ack.IPAddressLeaseTime(0), ack.HostName(), ack.DNS()[0].String(), ack.DomainName(), routes}
 	want := []any{"ACK", "10.7.0.10", "255.255.255.0", "10.7.0.1", "10.7.0.1", uint16(1450), leaseTime, "web1", "10.7.0.2", "red", []string{"0.0.0.0/0 10.7.0.1", "10.8.0.0/16 10.7.0.1"}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, want, got)
 	renew := message(t, dhcpv4.WithMessageType(dhcpv4.MessageTypeRequest), dhcpv4.WithClientIP(ack.YourIPAddr))
 	for _, to := range []string{"10.7.0.1", "255.255.255.255"} { // renew, rebind
 		if again, f, err := exchange4(t, l, "10.7.0.10", to, renew); err != nil || again.MessageType() != dhcpv4.MessageTypeAck || f.to.String() != "10.7.0.10" {

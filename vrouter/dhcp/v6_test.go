@@ -62,9 +62,7 @@ func TestAnIPv6ClientGetsItsPortsAddress(t *testing.T) {
 	must.Succeed(t, err)
 	got := []any{offer.Type().String(), addressOf(offer), reply.Type().String(), addressOf(reply), reply.Options.OneIANA().Options.OneAddress().ValidLifetime, reply.Options.OneIANA().IaId, reply.Options.DNS()[0].String(), reply.Options.DomainSearchList().Labels[0]}
 	want := []any{"ADVERTISE", "fd07::10", "REPLY", "fd07::10", leaseTime, request.Options.OneIANA().IaId, "fd07::2", "red"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, want, got)
 	quick, err := exchange6(t, l, solicit(t, dhcpv6.WithRapidCommit))
 	if must.Succeed(t, err); quick.Type() != dhcpv6.MessageTypeReply || quick.GetOneOption(dhcpv6.OptionRapidCommit) == nil || addressOf(quick) != "fd07::10" {
 		t.Errorf("the answer to a solicit with rapid commit: %s", quick.Summary())
@@ -88,9 +86,7 @@ func TestAnotherIPv6AddressExpires(t *testing.T) {
 	for _, a := range reply.Options.OneIANA().Options.Addresses() {
 		lifetimes[a.IPv6Addr.String()] = a.ValidLifetime > 0
 	}
-	if diff := cmp.Diff(map[string]bool{"fd07::10": true, "fd07::99": false}, lifetimes); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, map[string]bool{"fd07::10": true, "fd07::99": false}, lifetimes)
 	m.MessageType = dhcpv6.MessageTypeConfirm
 	confirmed, err := exchange6(t, testLease(), m)
 	if must.Succeed(t, err); confirmed.Options.Status().StatusCode.String() != "NotOnLink" {

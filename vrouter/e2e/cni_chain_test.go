@@ -127,16 +127,12 @@ func TestPortsAreMappedAfterVRouter(t *testing.T) {
 		}
 	}
 
-	if err := in(a.ns, func() error { return r.DelNetworkList(ctx, r.list, conf) }); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, in(a.ns, func() error { return r.DelNetworkList(ctx, r.list, conf) }))
 	if _, err := heard(c.ns, netip.AddrPortFrom(a.v4, 8080).String()); err == nil {
 		t.Error("the port is still mapped")
 	}
 	plain := newRuntime(t, a, "")
-	if err := plain.GCNetworkList(ctx, plain.list, &libcni.GCArgs{}); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, plain.GCNetworkList(ctx, plain.list, &libcni.GCArgs{}))
 	soon(t, 5*time.Second, "the node leaves the network", func() error {
 		if ports := rows[model.Port](a, "port", "list"); len(ports) > 0 {
 			return fmt.Errorf("left: %+v", ports)

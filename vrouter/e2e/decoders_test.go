@@ -117,9 +117,7 @@ func checkOuterPackets(t *testing.T, b *bed, encaps []model.Encapsulation) (all 
 					for _, version := range []int{4, 6} {
 						checkTransfer(x, y, version, 200<<10)
 						checkTransfer(y, x, version, 200<<10)
-						if err := datagram(x, y, version, 4000); err != nil {
-							t.Error(err)
-						}
+						must.Succeed(t, datagram(x, y, version, 4000))
 						if out, err := x.command("ping", "-c", "2", "-i", "0.2", y.ip(version).String()); err != nil {
 							t.Errorf("ping over IPv%d: %v: %s", version, err, out)
 						}
@@ -186,9 +184,7 @@ func TestChecksumsAreRightAtTheReceiver(t *testing.T) {
 			c := startCapture(t, y.port.Attach.Netns, "eth0")
 			for _, version := range []int{4, 6} {
 				for _, n := range []int{1, 300, 1200, 3000} {
-					if err := datagram(x, y, version, n); err != nil {
-						t.Error(err)
-					}
+					must.Succeed(t, datagram(x, y, version, n))
 				}
 				checkTransfer(x, y, version, 500) // one segment, which GRO leaves alone
 			}

@@ -51,9 +51,7 @@ func TestChecksumsOfDirectAndTranslatedPacketsAreRight(t *testing.T) {
 			captures := []*capture{startCapture(t, b.nodes[1].space, "fab"), startCapture(t, y.port.Attach.Netns, "eth0")}
 			for _, version := range []int{4, 6} {
 				for _, n := range []int{1, 63, 300, 1200, 3000} {
-					if err := datagram(x, y, version, n); err != nil {
-						t.Error(err)
-					}
+					must.Succeed(t, datagram(x, y, version, n))
 				}
 				checkTransfer(x, y, version, 200<<10)
 				if out, err := x.command("ping", "-c", "3", "-i", "0.2", "-W", "10", y.ip(version).String()); err != nil {

@@ -96,12 +96,10 @@ func TestTwoNodesShareOneState(t *testing.T) {
 			t.Errorf("a workload reaches the fleet's store at %s", at)
 		}
 	}
-	if _, err := a.try("network", "delete", "red"); err == nil || !strings.Contains(err.Error(), `delete network "red": it has 2 ports, x, y`) {
-		t.Errorf("a network in use: %v", err)
-	}
-	if _, err := a.try("network", "create", "pink", "--subnet", "10.1.0.128/25"); err == nil || !strings.Contains(err.Error(), "overlaps") {
-		t.Errorf("a subnet of another network: %v", err)
-	}
+	_, err := a.try("network", "delete", "red")
+	must.Fail(t, err, `delete network "red": it has 2 ports, x, y`)
+	_, err = a.try("network", "create", "pink", "--subnet", "10.1.0.128/25")
+	must.Fail(t, err, "overlaps")
 	if out, err := a.remove(); err == nil || !strings.Contains(out, "other nodes use its embedded store ("+c.name+")") {
 		t.Errorf("the node with the store was removed: %v %s", err, out)
 	}
@@ -133,9 +131,8 @@ func theStoreIsAway(t *testing.T) {
 	if out, err := a.remove(); err == nil || !strings.Contains(out, "use --with-store") {
 		t.Errorf("the node with the store was removed: %v %s", err, out)
 	}
-	if _, err := c.try("port", "add", "--network", "red", "--netns", b.name+"-z", "--interface", "eth1"); err == nil || !strings.Contains(err.Error(), "nothing was changed") {
-		t.Errorf("a port without a store: %v", err)
-	}
+	_, err := c.try("port", "add", "--network", "red", "--netns", b.name+"-z", "--interface", "eth1")
+	must.Fail(t, err, "nothing was changed")
 	c.run("port", "delete", z.port.Name)
 	if s := answer(c, (*api.Client).Status); len(s.Store.Waiting) != 1 || s.Ports != 1 {
 		t.Errorf("after a deletion: %+v, %d ports", s.Store, s.Ports)

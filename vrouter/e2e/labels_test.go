@@ -38,9 +38,7 @@ func TestANetworkBeyondTheLimitOfLabelsUsesATunnel(t *testing.T) {
 			t.Errorf("doctor of node %s does not show that network red is beyond the limit:\n%s", n.name, out)
 		}
 	}
-	if err := datagram(v, w, 4, 64); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, datagram(v, w, 4, 64))
 	was := b.nodes[0].sentDirectly("red")
 	time.Sleep(200 * time.Millisecond)
 	if now := b.nodes[0].sentDirectly("red"); now != was {
@@ -53,9 +51,7 @@ func TestANetworkBeyondTheLimitOfLabelsUsesATunnel(t *testing.T) {
 		n.awaitWays(b.nodes[1-i].name, "direct")
 		n.awaitFilter(291, 100)
 	}
-	if err := end(); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, end())
 	datagrams.lost(t)
 }
 

@@ -40,9 +40,7 @@ func checkSharing(t *testing.T, b *bed, x, w, y *workload, way string) {
 		for _, other := range []*workload{w, y} {
 			checkTransfer(x, other, version, 4<<20)
 			checkTransfer(other, x, version, 4<<20)
-			if err := datagram(x, other, version, 1200); err != nil {
-				t.Error(err)
-			}
+			must.Succeed(t, datagram(x, other, version, 1200))
 		}
 		for to, want := range map[*workload]string{
 			y: "dropped on node b: policy (port y, rule 1 of policy web), unless it answers a flow of y", w: "dropped: policy (denied by policy): port w, rule 1 of policy web",
@@ -153,9 +151,7 @@ func TestANetworkWorksWithoutTheRoutesThatDoNotFit(t *testing.T) {
 		b.state.Ports = append(b.state.Ports, model.Port{Name: fmt.Sprint("m", i), Network: "red", Node: "a", MAC: model.MAC{2, 8, 5: byte(i)}, IPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 1, 1, byte(i)})}})
 	}
 	b.up()
-	if err := datagram(x, y, 4, 64); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, datagram(x, y, 4, 64))
 	other := b.nodes[1] // it has ports of blue only
 	other.kill(syscall.SIGKILL)
 	other.config["limits"] = limits(map[string]int{"routes": 16})

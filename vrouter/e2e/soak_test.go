@@ -92,9 +92,7 @@ func TestFaultsUnderSteadyChangesLeaveNothingOver(t *testing.T) {
 	took := time.Since(began)
 	memory = append(memory, rss(t, a.agent.Process.Pid)) // the first, if the kill took the whole time
 	clients.Wait()
-	if err := errors.Join(errs...); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, errors.Join(errs...))
 	traffic.lost(t)
 	t.Logf("%d changes in %v, %d agents and members killed", made.Load(), took.Round(time.Second), kills)
 

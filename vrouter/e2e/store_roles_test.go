@@ -170,16 +170,14 @@ func TestANodesCertificateDoesNotWriteAnothersPorts(t *testing.T) {
 	if out, err := c.admin(admin, "grant", "node", "c", "--network", "red"); err != nil {
 		t.Fatal(err, out)
 	}
-	if _, err := d.try("port", "add", "--network", "blue", "--netns", b.name+"-z", "--interface", "eth1"); err == nil || !strings.Contains(err.Error(), "nothing was changed") {
-		t.Errorf("node c adds a port in network blue, which its role does not allow: %v", err)
-	}
+	_, err = d.try("port", "add", "--network", "blue", "--netns", b.name+"-z", "--interface", "eth1")
+	must.Fail(t, err, "nothing was changed")
 
 	if out, err := c.admin(admin, "revoke", "c"); err != nil {
 		t.Fatal(err, out)
 	}
-	if _, err := d.try("port", "add", "--network", "red", "--netns", b.name+"-z", "--interface", "eth1"); err == nil || !strings.Contains(err.Error(), "permission denied") {
-		t.Errorf("a revoked node adds a port: %v", err)
-	}
+	_, err = d.try("port", "add", "--network", "red", "--netns", b.name+"-z", "--interface", "eth1")
+	must.Fail(t, err, "permission denied")
 	if _, err := d.client(t, files("c")).Read(context.Background(), 0); !errors.Is(err, store.ErrDenied) {
 		t.Errorf("a revoked node reads: %v", err)
 	}

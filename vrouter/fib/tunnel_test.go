@@ -2,8 +2,8 @@ package fib
 
 import (
 	"fmt"
-	"net/netip"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"

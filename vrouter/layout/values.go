@@ -1,6 +1,9 @@
 package layout
 
 import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
 	"net/netip"
 	"slices"
 
@@ -114,4 +117,79 @@ func (n *Nexthop) Ways() []Path { return n.Path[:min(n.Paths, MaxPaths)] }
 // Encapsulation returns the encapsulation of a tunnel.
 func (n Nexthop) Encapsulation() model.Encapsulation {
 	return Encapsulations[min(int(n.Encap), len(Encapsulations)-1)]
+}
+
+// SetLocator sets the locator of this node.
+func (s *NodeSettings) SetLocator(p netip.Prefix) {
+	w := Words96(p.Addr())
+	s.Locator = [2]uint32{w[0], w[1]}
+	if p.Bits() == model.LongLocatorBits {
+		s.LocatorEnd, s.LocatorMask = uint16(w[2]), 0xffff
+	}
+}
+
+// SetLocal sets the underlay addresses of this node. It returns an error if there are too many.
+func (s *NodeSettings) SetLocal(all []netip.Addr) error {
+	n4, n6 := 0, 0
+	for _, a := range all {
+		switch {
+		case a.Is4() && n4 < MaxLocal:
+			s.Local4[n4] = Network4(a)
+			n4++
+		case a.Is6() && n6 < MaxLocal:
+			s.Local6[n6] = AddressOf(a)
+			n6++
+		default:
+			return fmt.Errorf("underlay address %s: a node has at most %d of a family", a, MaxLocal)
+		}
+	}
+	return nil
+}
+
+// SetSources sets the prefixes that the workload may send from. It returns an error if there are
+// too many.
+func (v *Vif) SetSources(all []netip.Prefix) error {
+	v.Sources4, v.Sources6 = 0, 0
+	for _, p := range all {
+		switch m := MaskOf(p.Bits()); {
+		case p.Addr().Is4() && v.Sources4 < MaxSources:
+			s := &v.Source4[v.Sources4]
+			s.Address, s.Mask = Network4(p.Masked().Addr()), binary.NativeEndian.Uint32(m.Bytes[:])
+			v.Sources4++
+		case p.Addr().Is6() && v.Sources6 < MaxSources:
+			s := &v.Source6[v.Sources6]
+			s.Address, s.Mask = AddressOf(p.Masked().Addr()), m
+			v.Sources6++
+		default:
+			return fmt.Errorf("source %s: a port has at most %d source prefixes of a family", p, MaxSources)
+		}
+	}
+	return nil
+}
+
+// Sources returns the prefixes that the workload may send from, IPv4 first.
+func (v *Vif) Sources() (all []netip.Prefix) {
+	for _, s := range v.Source4[:min(v.Sources4, MaxSources)] {
+		all = append(all, netip.PrefixFrom(Addr4(s.Address), bits.OnesCount32(s.Mask)))
+	}
+	for _, s := range v.Source6[:min(v.Sources6, MaxSources)] {
+		all = append(all, netip.PrefixFrom(netip.AddrFrom16(s.Address.Bytes), s.Mask.Bits()))
+	}
+	return all
+}
+
+// MaskOf returns a mask with n bits.
+func MaskOf(n int) (m Address) {
+	for i := range n {
+		m.Bytes[i/8] |= 0x80 >> (i % 8)
+	}
+	return m
+}
+
+// Bits returns the number of bits of a mask.
+func (a Address) Bits() (n int) {
+	for _, b := range a.Bytes {
+		n += bits.OnesCount8(b)
+	}
+	return n
 }
