@@ -38,8 +38,7 @@ func (Bridge) Detach(n *Node) error {
 }
 
 func (Bridge) Devices(n *Node) []Device {
-	ds := append(containerDevices(n), Device{Name: bridgeDevice, Role: "bridge"})
-	return append(ds, fabricDevices(n)...)
+	return hops(n, vifName, bridgeHop)
 }
 
 // addBridge makes a bridge on the node and sets it up.

@@ -42,14 +42,7 @@ func (CNI) Attach(n *Node) error {
 
 // Devices lists the pods' devices, their other ends if they are pairs, and the node's NIC.
 func (CNI) Devices(n *Node) []Device {
-	var ds []Device
-	for _, e := range n.Endpoints {
-		ds = append(ds, Device{Endpoint: e.Name, Name: EndpointDevice, Role: "endpoint"})
-		if vif := pairOf(n, e); vif != "" {
-			ds = append(ds, Device{Name: vif, Role: "vif"})
-		}
-	}
-	return append(ds, fabricDevices(n)...)
+	return hops(n, func(e Endpoint) string { return pairOf(n, e) })
 }
 
 // pairOf returns the name of the node's device that is the other end of the endpoint's
@@ -59,9 +52,5 @@ func pairOf(n *Node, e Endpoint) string {
 	if err != nil || l.Type() != "veth" && l.Type() != "netkit" {
 		return ""
 	}
-	vif, err := vifOf(n, e)
-	if err != nil { // the other end is in another namespace
-		return ""
-	}
-	return vif
+	return n.foundVif(e) // "" if the other end is in another namespace
 }

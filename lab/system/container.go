@@ -3,6 +3,7 @@ package system
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"windtunnel/lab/space"
 )
@@ -46,7 +47,7 @@ func addVif(n *Node, e Endpoint, mtu int) error {
 	if err := n.Space.Up(vifName(e)); err != nil {
 		return err
 	}
-	return steer(n, n.Space, vifName(e))
+	return steer(n, n.Space, vifName(e), 1)
 }
 
 // userspaceOffloads turns off all transmit offloads of a container's device. This is necessary if
@@ -61,7 +62,7 @@ var userspaceOffloads = map[string]bool{
 // bringUp steers the receive work of a container's device, sets the device up and
 // adds its addresses.
 func bringUp(n *Node, e Endpoint) error {
-	if err := steer(n, e.Space, EndpointDevice); err != nil {
+	if err := steer(n, e.Space, EndpointDevice, 1); err != nil {
 		return err
 	}
 	if err := e.Space.DeviceSysctl("ipv6", EndpointDevice, "accept_ra", "0"); err != nil {
@@ -76,11 +77,13 @@ func bringUp(n *Node, e Endpoint) error {
 	return e.Space.Connect(EndpointDevice, e.V6)
 }
 
-func steer(n *Node, s *space.Space, device string) error {
+// steer distributes the receive work of a device's queues to the node's CPUs, if the fabric needs
+// steering.
+func steer(n *Node, s *space.Space, device string, queues int) error {
 	if !n.Steer {
 		return nil
 	}
-	if err := s.SteerReceive(device, 1, n.CPUs); err != nil {
+	if err := s.SteerReceive(device, queues, n.CPUs); err != nil {
 		return fmt.Errorf("steer receive work to the node's CPUs: %w", err)
 	}
 	return nil
@@ -94,36 +97,32 @@ func disconnectContainers(n *Node) error {
 	return errors.Join(errs...)
 }
 
-func containerDevices(n *Node) []Device {
-	var ds []Device
-	for _, e := range n.Endpoints {
-		ds = append(ds,
-			Device{Endpoint: e.Name, Name: EndpointDevice, Role: "endpoint"},
-			Device{Name: vifName(e), Role: "vif"})
-	}
-	return ds
-}
-
-// endpointDevices lists the devices inside the containers.
-func endpointDevices(n *Node) []Device {
+// hops lists the devices on the path: those inside the containers, each with its other end on the
+// node, then others, and the NICs. vif returns the name of the other end; "" if there is none.
+func hops(n *Node, vif func(e Endpoint) string, others ...Device) []Device {
 	var ds []Device
 	for _, e := range n.Endpoints {
 		ds = append(ds, Device{Endpoint: e.Name, Name: EndpointDevice, Role: "endpoint"})
-	}
-	return ds
-}
-
-// connectedDevices lists the devices inside the containers and their other ends. It is
-// for systems that choose the name of the other end.
-func connectedDevices(n *Node) []Device {
-	var ds []Device
-	for _, e := range n.Endpoints {
-		ds = append(ds, Device{Endpoint: e.Name, Name: EndpointDevice, Role: "endpoint"})
-		if vif, err := vifOf(n, e); err == nil { // the vif exists after Attach has succeeded
-			ds = append(ds, Device{Name: vif, Role: "vif"})
+		if name := vif(e); name != "" {
+			ds = append(ds, Device{Name: name, Role: "vif"})
 		}
 	}
-	return ds
+	return slices.Concat(ds, others, fabricDevices(n))
+}
+
+// bridgeHop is the node's bridge.
+var bridgeHop = Device{Name: bridgeDevice, Role: "bridge"}
+
+func tunnelHop(device string) Device { return Device{Name: device, Role: "tunnel"} }
+
+// noVif is for systems whose containers have no other ends on the node.
+func noVif(Endpoint) string { return "" }
+
+// foundVif returns the other end of the endpoint's device, for systems that choose its name. It
+// returns "" before Attach has succeeded.
+func (n *Node) foundVif(e Endpoint) string {
+	name, _ := vifOf(n, e)
+	return name
 }
 
 // vifOf returns the name of the node's device whose other end is the endpoint's

@@ -178,7 +178,7 @@ func (d dockerd) ready(e Endpoint) error {
 	if err := e.Space.DeviceSysctl("ipv6", EndpointDevice, "accept_ra", "0"); err != nil {
 		return err
 	}
-	if err := steer(d.node, e.Space, EndpointDevice); err != nil {
+	if err := steer(d.node, e.Space, EndpointDevice, 1); err != nil {
 		return err
 	}
 	return e.Space.Reconnect(EndpointDevice, e.V4)

@@ -80,7 +80,7 @@ func (d dockerd) dualStack(options ...string) error {
 		if err != nil {
 			return err
 		}
-		if err := steer(d.node, d.node.Space, vif); err != nil {
+		if err := steer(d.node, d.node.Space, vif, 1); err != nil {
 			return err
 		}
 	}
@@ -90,9 +90,8 @@ func (d dockerd) dualStack(options ...string) error {
 func (DockerBridge) Detach(n *Node) error { return dockerOf(n).down() }
 
 func (DockerBridge) Devices(n *Node) []Device {
-	ds := connectedDevices(n)
-	if len(n.Endpoints) > 0 {
-		ds = append(ds, Device{Name: bridgeDevice, Role: "bridge"})
+	if len(n.Endpoints) == 0 {
+		return fabricDevices(n)
 	}
-	return append(ds, fabricDevices(n)...)
+	return hops(n, n.foundVif, bridgeHop)
 }

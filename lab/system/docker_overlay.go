@@ -124,7 +124,7 @@ func (DockerOverlay) steer(d dockerd) error {
 		if _, veth := l.(*netlink.Veth); !veth && l.Type() != "vxlan" {
 			continue
 		}
-		if err := steer(d.node, inner, l.Attrs().Name); err != nil {
+		if err := steer(d.node, inner, l.Attrs().Name, 1); err != nil {
 			return err
 		}
 	}
@@ -156,5 +156,5 @@ func (DockerOverlay) Detach(n *Node) error { return dockerOf(n).down() }
 // Devices returns the containers' devices and the fabric's. It omits the devices
 // between them, which are in a namespace of dockerd.
 func (DockerOverlay) Devices(n *Node) []Device {
-	return append(endpointDevices(n), fabricDevices(n)...)
+	return hops(n, noVif)
 }

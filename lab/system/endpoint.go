@@ -35,15 +35,24 @@ func SetEndpoints(n *Node, e suite.Endpoint) error {
 		return nil
 	}
 	for _, c := range n.Endpoints {
-		if e.Spread {
-			if err := c.spread(n.CPUs); err != nil {
-				return fmt.Errorf("spread the receive work of %s over CPUs %v: %w", c.Name, n.CPUs, err)
-			}
+		if err := c.set(e, n.CPUs); err != nil {
+			return err
 		}
-		if e.NoSegmentation {
-			if err := c.disableSegmentation(); err != nil {
-				return fmt.Errorf("turn off segmentation by the device of container %s: %w", c.Name, err)
-			}
+	}
+	return nil
+}
+
+// set applies the suite's endpoint settings to the endpoint's device, whose receive work the CPUs
+// share.
+func (c Endpoint) set(e suite.Endpoint, cpus []int) error {
+	if e.Spread {
+		if err := c.spread(cpus); err != nil {
+			return fmt.Errorf("spread the receive work of %s over CPUs %v: %w", c.Name, cpus, err)
+		}
+	}
+	if e.NoSegmentation {
+		if err := c.disableSegmentation(); err != nil {
+			return fmt.Errorf("turn off segmentation by the device of %s: %w", c.Name, err)
 		}
 	}
 	return nil

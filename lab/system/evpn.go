@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"windtunnel/lab/program"
@@ -68,13 +67,7 @@ func (e EVPN) bringUp(n *Node) error {
 // port learn no addresses from frames: BGP provides the addresses behind the tunnel.
 // The bridge answers ARP requests for addresses that BGP announced.
 func addEVPNTunnel(n *Node, bridge string, vni, mtu int) error {
-	attrs := netlink.NewLinkAttrs()
-	attrs.Name, attrs.MTU = vxlanDevice, mtu
-	dev := &netlink.Vxlan{LinkAttrs: attrs, VxlanId: vni, SrcAddr: net.IP(n.Underlay[n.Index].AsSlice()), Port: vxlanPort, Learning: false}
-	if err := n.Space.Add(dev); err != nil {
-		return fmt.Errorf("%w (needs CONFIG_VXLAN)", err)
-	}
-	if err := n.Space.Enslave(vxlanDevice, bridge); err != nil {
+	if err := addVXLAN(n, bridge, vni, mtu, false); err != nil {
 		return err
 	}
 	l, err := n.Space.Link(vxlanDevice)

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"time"
 
 	"windtunnel/lab/program"
@@ -158,9 +157,8 @@ func (f Flannel) Detach(n *Node) error {
 }
 
 func (f Flannel) Devices(n *Node) []Device {
-	ds := append(containerDevices(n), Device{Name: bridgeDevice, Role: "bridge"})
 	if tunnel := flannelTunnels[f.Backend]; tunnel != "" {
-		ds = append(ds, Device{Name: tunnel, Role: "tunnel"})
+		return hops(n, vifName, bridgeHop, tunnelHop(tunnel))
 	}
-	return slices.Concat(ds, fabricDevices(n))
+	return hops(n, vifName, bridgeHop)
 }

@@ -2,7 +2,6 @@ package system
 
 import (
 	"fmt"
-	"net/netip"
 	"runtime"
 
 	"windtunnel/lab/space"
@@ -36,30 +35,13 @@ func ConfigureGuest(inside *space.Space, c GuestConfig, e suite.Endpoint) error 
 		}
 	}
 	for _, via := range c.Gateways {
-		everything := netip.PrefixFrom(zeroOf(netip.PrefixFrom(via, via.BitLen())), 0)
-		if err := routeVia(inside, via, everything); err != nil {
+		if err := routeAll(inside, via); err != nil {
 			return err
 		}
 	}
-	return setEndpoint(inside, e)
-}
-
-// setEndpoint applies the suite's endpoint settings to the guest's device.
-func setEndpoint(inside *space.Space, e suite.Endpoint) error {
-	c := Endpoint{Space: inside}
-	if e.Spread {
-		cpus := make([]int, runtime.NumCPU()) // the guest numbers them from 0 without gaps
-		for i := range cpus {
-			cpus[i] = i
-		}
-		if err := c.spread(cpus); err != nil {
-			return fmt.Errorf("spread the guest's receive work over its CPUs %v: %w", cpus, err)
-		}
+	cpus := make([]int, runtime.NumCPU()) // the guest numbers them from 0 without gaps
+	for i := range cpus {
+		cpus[i] = i
 	}
-	if e.NoSegmentation {
-		if err := c.disableSegmentation(); err != nil {
-			return fmt.Errorf("turn off segmentation by the guest's device: %w", err)
-		}
-	}
-	return nil
+	return Endpoint{Name: "the guest", Space: inside}.set(e, cpus)
 }

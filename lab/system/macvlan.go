@@ -47,5 +47,5 @@ func (Macvlan) Detach(n *Node) error {
 }
 
 func (Macvlan) Devices(n *Node) []Device {
-	return append(endpointDevices(n), fabricDevices(n)...)
+	return hops(n, noVif)
 }

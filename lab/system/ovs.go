@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"windtunnel/lab/program"
+	"windtunnel/lab/space"
 )
 
 // OVS is Open vSwitch on each node: a learning bridge with the containers' devices
@@ -114,11 +115,10 @@ func (o OVS) Detach(n *Node) error {
 // Devices implements System. It omits the bridges' internal ports: the containers'
 // frames do not pass them.
 func (o OVS) Devices(n *Node) []Device {
-	ds := containerDevices(n)
 	if n.Space.Settings().Others[ovsDatapathKey] == ovsKernel.String() {
-		ds = append(ds, Device{Name: ovsKernelTunnel[o.Tunnel], Role: "tunnel"})
+		return hops(n, vifName, tunnelHop(ovsKernelTunnel[o.Tunnel]))
 	}
-	return append(ds, fabricDevices(n)...)
+	return hops(n, vifName)
 }
 
 // configureOVS changes the node's database with ovs-vsctl and waits until
@@ -138,4 +138,4 @@ func configureOVS(n *Node, args ...string) error {
 	return nil
 }
 
-func ovsDatabase(n *Node) string { return "unix:" + filepath.Join(ovsRunDir(n), "db.sock") }
+func ovsDatabase(n *Node) string { return "unix:" + filepath.Join(space.Home(n.Name), "db.sock") }

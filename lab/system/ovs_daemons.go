@@ -8,10 +8,6 @@ import (
 	"windtunnel/lab/space"
 )
 
-// ovsRunDir returns the directory of a node's database, sockets and process IDs: the
-// node's home.
-func ovsRunDir(n *Node) string { return space.Home(n.Name) }
-
 // ovsSchema is the path of the database schema in Debian and Red Hat.
 const ovsSchema = "/usr/share/openvswitch/vswitch.ovsschema"
 
@@ -19,7 +15,7 @@ const ovsSchema = "/usr/share/openvswitch/vswitch.ovsschema"
 func ovsEnv(n *Node) []string {
 	var env []string
 	for _, variable := range []string{"OVS_RUNDIR", "OVS_DBDIR", "OVS_LOGDIR", "OVS_SYSCONFDIR"} {
-		env = append(env, variable+"="+ovsRunDir(n))
+		env = append(env, variable+"="+space.Home(n.Name))
 	}
 	return env
 }
@@ -63,12 +59,12 @@ func startOVS(n *Node) error {
 func ovsDaemon(n *Node, name string, args ...string) []string {
 	argv := append([]string{name}, args...)
 	return append(argv,
-		"--pidfile="+filepath.Join(ovsRunDir(n), name+".pid"),
+		"--pidfile="+filepath.Join(space.Home(n.Name), name+".pid"),
 		"--unixctl="+ovsControl(n, name),
 		"-vconsole:info", "-vsyslog:off", "-vfile:off")
 }
 
-func ovsControl(n *Node, name string) string { return filepath.Join(ovsRunDir(n), name+".ctl") }
+func ovsControl(n *Node, name string) string { return filepath.Join(space.Home(n.Name), name+".ctl") }
 
 // ovsAnswers asks a daemon for its version.
 func ovsAnswers(n *Node, name string) func() error {

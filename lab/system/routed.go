@@ -66,7 +66,7 @@ func connectRouted(n *Node, mtu int) error {
 				e.Guest.Config.Gateways = append(e.Guest.Config.Gateways, gateway(subnet).Addr())
 				continue
 			}
-			if err := routeVia(e.Space, gateway(subnet).Addr(), netip.PrefixFrom(zeroOf(subnet), 0)); err != nil {
+			if err := routeAll(e.Space, gateway(subnet).Addr()); err != nil {
 				return err
 			}
 		}
@@ -74,11 +74,13 @@ func connectRouted(n *Node, mtu int) error {
 	return nil
 }
 
-func zeroOf(p netip.Prefix) netip.Addr {
-	if p.Addr().Is4() {
-		return netip.IPv4Unspecified()
+// routeAll routes all packets of the gateway's IP version over it.
+func routeAll(s *space.Space, via netip.Addr) error {
+	all := netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+	if via.Is6() {
+		all = netip.PrefixFrom(netip.IPv6Unspecified(), 0)
 	}
-	return netip.IPv6Unspecified()
+	return routeVia(s, via, all)
 }
 
 // routeVia adds or replaces the route to a network over a gateway, with the lab's
@@ -151,10 +153,4 @@ func routeInto(n *Node, device string, mtu int) error {
 		}
 	}
 	return nil
-}
-
-// routedDevices returns the devices of a routed system with a tunnel, in path order.
-func routedDevices(n *Node, tunnel string) []Device {
-	ds := append(containerDevices(n), Device{Name: bridgeDevice, Role: "bridge"}, Device{Name: tunnel, Role: "tunnel"})
-	return append(ds, fabricDevices(n)...)
 }

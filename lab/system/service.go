@@ -1,7 +1,5 @@
 package system
 
-import ()
-
 // ServiceIP is the pod network of a Kubernetes cluster through a ClusterIP: the sender
 // connects to the address of a service, which kube-proxy or the CNI plugin replaces by the
 // address of the receiver's pod.

@@ -58,18 +58,9 @@ func makeTap(n *Node, e Endpoint, mtu int) error {
 	return n.Space.Up(name)
 }
 
-// SteerTap distributes the receive work of a VM's tap to the node's CPUs, if the
-// fabric needs steering. The VM must run: a tap has its queues only while a process
-// holds them open.
-func SteerTap(n *Node, e Endpoint) error {
-	if !n.Steer {
-		return nil
-	}
-	if err := n.Space.SteerReceive(e.Tap(), e.Guest.Queues, n.CPUs); err != nil {
-		return fmt.Errorf("steer receive work to the node's CPUs: %w", err)
-	}
-	return nil
-}
+// SteerTap steers the receive work of a VM's tap; see steer. The VM must run: a tap has its queues
+// only while a process holds them open.
+func SteerTap(n *Node, e Endpoint) error { return steer(n, n.Space, e.Tap(), e.Guest.Queues) }
 
 // openTap creates a tap with the options that QEMU uses: a header before each frame
 // describes superframes and missing checksums (IFF_VNET_HDR; Linux's

@@ -175,15 +175,10 @@ func vrouterAttachment(n *Node, p NodeEndpoint) map[string]string {
 			return map[string]string{"device": Endpoint{Name: p.Name}.Tap()}
 		}
 	}
-	return map[string]string{"netns": vrouterSpace(n, p), "interface": EndpointDevice}
+	return map[string]string{"netns": vrouterNodeName(n, p.Node) + "-" + p.Name, "interface": EndpointDevice}
 }
 
-func vrouterSpace(n *Node, p NodeEndpoint) string { return vrouterNodeName(n, p.Node) + "-" + p.Name }
-
-// vrouterHome returns the directory of vrouter's files on a node. Detach removes it.
-func vrouterHome(n *Node) string { return space.Home(n.Name) }
-
-func vrouterSocket(n *Node) string { return filepath.Join(vrouterHome(n), "vrouter.sock") }
+func vrouterSocket(n *Node) string { return filepath.Join(space.Home(n.Name), "vrouter.sock") }
 
 func writeJSON(path string, v any) error {
 	b, err := json.MarshalIndent(v, "", "  ")
@@ -198,7 +193,7 @@ func (v VRouter) Attach(n *Node) error {
 	if err != nil {
 		return err
 	}
-	home := vrouterHome(n)
+	home := space.Home(n.Name)
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return fmt.Errorf("make the directory for vrouter's files: %w", err)
 	}
@@ -283,7 +278,7 @@ func awaitVRouter(program string, n *Node, problem string, ready func(output str
 // bringUpPlugged configures a container's device that vrouter has attached:
 // steering, and the lab's routes.
 func bringUpPlugged(n *Node, e Endpoint) error {
-	if err := steer(n, e.Space, EndpointDevice); err != nil {
+	if err := steer(n, e.Space, EndpointDevice, 1); err != nil {
 		return err
 	}
 	for _, p := range []netip.Prefix{e.V4, e.V6} {
@@ -295,7 +290,7 @@ func bringUpPlugged(n *Node, e Endpoint) error {
 }
 
 func (v VRouter) Detach(n *Node) error {
-	home := vrouterHome(n)
+	home := space.Home(n.Name)
 	if _, err := os.Stat(filepath.Join(home, "node.yaml")); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -311,7 +306,7 @@ func (v VRouter) Detach(n *Node) error {
 }
 
 func (v VRouter) Devices(n *Node) []Device {
-	return append(connectedDevices(n), fabricDevices(n)...)
+	return hops(n, n.foundVif)
 }
 
 // The parts of vrouter's policies that are used here.

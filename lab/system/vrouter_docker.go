@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"windtunnel/lab/program"
+	"windtunnel/lab/space"
 )
 
 // VRouterDocker is vrouter with Docker. Each node runs a vrouter agent and vrouter's
@@ -124,7 +125,7 @@ func (VRouterDocker) Detach(n *Node) error {
 			errs = append(errs, r.stop())
 		}
 	}
-	config := filepath.Join(vrouterHome(n), "node.yaml")
+	config := filepath.Join(space.Home(n.Name), "node.yaml")
 	if _, err := os.Stat(config); err == nil {
 		path, err := program.Beside(vrouterProgram)
 		if err == nil {
@@ -136,5 +137,5 @@ func (VRouterDocker) Detach(n *Node) error {
 }
 
 func (VRouterDocker) Devices(n *Node) []Device {
-	return append(connectedDevices(n), fabricDevices(n)...)
+	return hops(n, n.foundVif)
 }

@@ -94,7 +94,7 @@ func (g VRouterGateway) network(n *Node) error {
 	}
 	for _, e := range n.Endpoints {
 		for _, subnet := range []netip.Prefix{v4, v6} {
-			if err := routeVia(e.Space, gateway(subnet).Addr(), netip.PrefixFrom(zeroOf(subnet), 0)); err != nil {
+			if err := routeAll(e.Space, gateway(subnet).Addr()); err != nil {
 				return err
 			}
 		}
@@ -177,5 +177,5 @@ func (g VRouterGateway) Devices(n *Node) []Device {
 	case g.NAT:
 		return Bridge{}.Devices(n)
 	}
-	return routedDevices(n, vxlanDevice)
+	return VXLAN{}.Devices(n)
 }

@@ -34,28 +34,28 @@ func (v VXLAN) Attach(n *Node) error {
 	if err := addBridge(n, bridgeDevice, mtu); err != nil {
 		return err
 	}
-	attrs := netlink.NewLinkAttrs()
-	attrs.Name, attrs.MTU = vxlanDevice, mtu
-	dev := &netlink.Vxlan{
-		LinkAttrs: attrs,
-		VxlanId:   vxlanVNI,
-		SrcAddr:   net.IP(n.Underlay[n.Index].AsSlice()),
-		Port:      vxlanPort,
-		Learning:  true,
-	}
-	if err := n.Space.Add(dev); err != nil {
-		return fmt.Errorf("%w (needs CONFIG_VXLAN)", err)
-	}
-	if err := v.replicate(n); err != nil {
+	if err := addVXLAN(n, bridgeDevice, vxlanVNI, mtu, true); err != nil {
 		return err
 	}
-	if err := n.Space.Enslave(vxlanDevice, bridgeDevice); err != nil {
+	if err := v.replicate(n); err != nil {
 		return err
 	}
 	if err := n.Space.Up(vxlanDevice); err != nil {
 		return err
 	}
 	return connectContainers(n, mtu)
+}
+
+// addVXLAN makes the VXLAN device as a port of a bridge. The device is down. With learning it learns
+// addresses from frames.
+func addVXLAN(n *Node, bridge string, vni, mtu int, learning bool) error {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU = vxlanDevice, mtu
+	dev := &netlink.Vxlan{LinkAttrs: attrs, VxlanId: vni, SrcAddr: net.IP(n.Underlay[n.Index].AsSlice()), Port: vxlanPort, Learning: learning}
+	if err := n.Space.Add(dev); err != nil {
+		return fmt.Errorf("%w (needs CONFIG_VXLAN)", err)
+	}
+	return n.Space.Enslave(vxlanDevice, bridge)
 }
 
 // replicate sends frames for unknown destinations to all other nodes.
@@ -85,6 +85,5 @@ func (VXLAN) Detach(n *Node) error {
 }
 
 func (VXLAN) Devices(n *Node) []Device {
-	ds := append(containerDevices(n), Device{Name: bridgeDevice, Role: "bridge"}, Device{Name: vxlanDevice, Role: "tunnel"})
-	return append(ds, fabricDevices(n)...)
+	return hops(n, vifName, bridgeHop, tunnelHop(vxlanDevice))
 }

@@ -180,6 +180,5 @@ func (Weave) Detach(n *Node) error {
 }
 
 func (Weave) Devices(n *Node) []Device {
-	ds := append(containerDevices(n), Device{Name: bridgeDevice, Role: "bridge"}, Device{Name: weaveUplink, Role: "tunnel"})
-	return append(ds, fabricDevices(n)...)
+	return hops(n, vifName, bridgeHop, tunnelHop(weaveUplink))
 }

@@ -190,4 +190,6 @@ func (WireGuard) Detach(n *Node) error {
 	return errors.Join(append(errs, disconnectRouted(n))...)
 }
 
-func (WireGuard) Devices(n *Node) []Device { return routedDevices(n, wireGuardDevice) }
+func (WireGuard) Devices(n *Node) []Device {
+	return hops(n, vifName, bridgeHop, tunnelHop(wireGuardDevice))
+}
