@@ -57,9 +57,6 @@ func clusterOnly(cmd *cobra.Command, testbed string) error {
 	return fmt.Errorf("%s: only a Kubernetes cluster has these settings; add --testbed k8s, or omit them", phrase.And(given))
 }
 
-// ownImage is the name of the image that `make image` makes of this program.
-func ownImage() string { return "windtunnel:" + revision }
-
 // reachCluster returns nodes of a Kubernetes cluster as the place. It makes the run's pods.
 func (o *runOptions) reachCluster(ctx context.Context, plan *suite.Plan) (*place, error) {
 	if o.cpus.cpus != "" {
@@ -108,7 +105,7 @@ func clusterHosts(ctx context.Context, c sample.Cluster) ([]string, error) {
 }
 
 func clusterOptions(c sample.Cluster) k8s.Options {
-	o := k8s.Options{Kubeconfig: c.Kubeconfig, Context: c.Context, Image: cmp.Or(c.Image, ownImage()), NeverPull: c.Image == ""}
+	o := k8s.Options{Kubeconfig: c.Kubeconfig, Context: c.Context, Image: cmp.Or(c.Image, "windtunnel:"+revision), NeverPull: c.Image == ""}
 	if c.Nodes != "" {
 		for name := range strings.SplitSeq(c.Nodes, ",") {
 			o.Nodes = append(o.Nodes, strings.TrimSpace(name))
@@ -127,10 +124,6 @@ func cleanCluster(ctx context.Context, out io.Writer, c sample.Cluster) error {
 		fmt.Fprintf(out, "runs that go on: %s\n", strings.Join(running, ", "))
 	}
 	return err
-}
-
-func k8sCommand() *cobra.Command {
-	return group("k8s", "Print what a Kubernetes cluster needs for measurements", k8sManifest())
 }
 
 func k8sManifest() *cobra.Command {

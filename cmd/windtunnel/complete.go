@@ -38,7 +38,7 @@ var arguments = map[string]completer{
 var flagValues = map[string]completer{
 	"scenario": listed(completeScenarios), "metric": listed(completeMetrics), "tool": words(tool.Names()...),
 	"system": listed(words(system.Names()...)), "workload": listed(words(kinds()...)), "pairs": words("all", "ring"),
-	"resume": completeUnfinished, "like": completeRunNames, "testbed": proposed(k8sTestbed),
+	"resume": completeUnfinished, "like": completeRunNames, "testbed": cobra.FixedCompletions([]string{k8sTestbed}, cobra.ShellCompDirectiveDefault), // else files
 }
 
 // completions sets the completion of every argument and flag below cmd.
@@ -66,11 +66,6 @@ func completions(cmd *cobra.Command) {
 
 // words proposes fixed values.
 func words(list ...string) completer { return cobra.FixedCompletions(list, noFiles) }
-
-// proposed proposes fixed values, and files if none of them fits.
-func proposed(list ...string) completer {
-	return cobra.FixedCompletions(list, cobra.ShellCompDirectiveDefault)
-}
 
 func directories(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return nil, cobra.ShellCompDirectiveFilterDirs

@@ -67,14 +67,6 @@ The lists are separate commands: "windtunnel tools", "windtunnel systems" and
 	return cmd
 }
 
-func toolsCommand() *cobra.Command {
-	return foundCommand("tools", "List the traffic tools, and which can run here", (*diagnosis).tools)
-}
-
-func systemsCommand() *cobra.Command {
-	return foundCommand("systems", "List the systems under test, and which can run here", (*diagnosis).systems)
-}
-
 // foundCommand returns a command that lists one part of the diagnosis.
 func foundCommand(use, short string, part func(*diagnosis) (list any, table string)) *cobra.Command {
 	var format string

@@ -25,10 +25,6 @@ import (
 	"windtunnel/lab/testbed/netns"
 )
 
-func labCommand() *cobra.Command {
-	return group("lab", "Bring up a testbed to try things by hand; clean up after killed runs", labUp(), labList(), labExec(), labDown(), labClean())
-}
-
 func labUp() *cobra.Command {
 	var scenario string
 	cmd := &cobra.Command{

@@ -81,7 +81,12 @@ func root() *cobra.Command {
 		PersistentPreRunE: useVariables,
 	}
 	cmd.SetFlagErrorFunc(flagError)
-	cmd.AddCommand(versionCommand(), runCommand(), matrixCommand(), suitesCommand(), runsCommand(), outputCommand(), reportCommand(), explainCommand(), compareCommand(), trendCommand(), serveCommand(), profileCommand(), doctorCommand(), toolsCommand(), systemsCommand(), labCommand(), vmCommand(), ntttcpCommand(), schemaCommand(), k8sCommand(), manCommand())
+	cmd.AddCommand(versionCommand(), runCommand(), matrixCommand(), suitesCommand(), runsCommand(), outputCommand(), reportCommand(), explainCommand(), compareCommand(), trendCommand(), serveCommand(), profileCommand(), doctorCommand(), ntttcpCommand(), schemaCommand(), manCommand(),
+		foundCommand("tools", "List the traffic tools, and which can run here", (*diagnosis).tools),
+		foundCommand("systems", "List the systems under test, and which can run here", (*diagnosis).systems),
+		group("lab", "Bring up a testbed to try things by hand; clean up after killed runs", labUp(), labList(), labExec(), labDown(), labClean()),
+		group("vm", "Get the kernel and build the file system that VMs boot", vmFetch(), vmBuild()),
+		group("k8s", "Print what a Kubernetes cluster needs for measurements", k8sManifest()))
 	cli.MarkFailures(cmd)
 	cli.HelpFlags(cmd)
 	completions(cmd)

@@ -11,10 +11,6 @@ import (
 	"windtunnel/lab/vm/kernel"
 )
 
-func vmCommand() *cobra.Command {
-	return group("vm", "Get the kernel and build the file system that VMs boot", vmFetch(), vmBuild())
-}
-
 func vmFetch() *cobra.Command {
 	return &cobra.Command{
 		Use:   "fetch [PACKAGE]",

@@ -33,7 +33,7 @@ func (t *toolRun) begin(ctx context.Context) (time.Time, error) {
 	for _, afterVMs := range []bool{false, true} {
 		var starting sync.WaitGroup
 		for i, r := range t.runs {
-			if t.afterVMs(r) == afterVMs {
+			if (t.bench.scenario.Endpoint.Kind == suite.VM && r.pair.Sender.Name == "") == afterVMs { // the pair is the node itself beside VMs
 				starting.Go(func() { began[i], errs[i] = t.beginPair(ctx, r) })
 			}
 		}
@@ -45,11 +45,6 @@ func (t *toolRun) begin(ctx context.Context) (time.Time, error) {
 		}
 	}
 	return lastOf(began, t.timing().Cooldown)
-}
-
-// afterVMs reports whether a pair is the node itself beside VMs.
-func (t *toolRun) afterVMs(r *pairRun) bool {
-	return t.bench.scenario.Endpoint.Kind == suite.VM && r.pair.Sender.Name == ""
 }
 
 // beginPair starts the last process of a pair and waits until its traffic flows.

@@ -145,7 +145,7 @@ func (s *Service) Hold(args HoldArgs, _ *struct{}) error {
 		if err != nil {
 			return err
 		}
-		path = userLock(self)
+		path = filepath.Join(filepath.Dir(self), lockFile) // other users cannot write there
 	}
 	if !args.Machine {
 		own, err := space.Open("")
@@ -165,10 +165,6 @@ func (s *Service) Hold(args HoldArgs, _ *struct{}) error {
 }
 
 func isRoot() bool { return os.Geteuid() == 0 }
-
-// userLock returns the path of an ordinary user's lock file: in the directory of the program,
-// to which other users cannot write.
-func userLock(self string) string { return filepath.Join(filepath.Dir(self), lockFile) }
 
 // excludeRoot takes a shared lock on root's lock file, so that no measurement of root runs at
 // the same time.

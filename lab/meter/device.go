@@ -56,9 +56,6 @@ type Qdisc struct {
 // ReceivedBytes returns the received bytes with all Ethernet headers.
 func (r DeviceReading) ReceivedBytes() uint64 { return r.RxBytes + EthernetHeader*r.RxBare }
 
-// isVeth reports whether a device is one end of a veth pair.
-func isVeth(l netlink.Link) bool { return l.Type() == "veth" }
-
 // barePackets counts the packets that a veth received by polling (NAPI). The
 // veth counts their bytes without the Ethernet header, and the bytes of all
 // other packets with it (veth_xdp_rcv and veth_xmit, drivers/net/veth.c). The
@@ -96,7 +93,7 @@ func readDevices(links *netlink.Handle, drivers *ethtool.Ethtool, want []Device)
 			return nil, errGone("device " + w.Name)
 		}
 		r := deviceReading(l, queues, w)
-		if isVeth(l) {
+		if l.Type() == "veth" {
 			stats, err := drivers.Stats(w.Name)
 			if err != nil {
 				return nil, fmt.Errorf("read driver statistics of %s: %w", w.Name, err)

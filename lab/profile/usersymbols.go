@@ -39,14 +39,12 @@ func openUserSymbols(r io.ReaderAt) (s *userSymbols, err error) {
 		}
 	}
 	list := append(elfFunctions(f.Symbols()), elfFunctions(f.DynamicSymbols())...)
-	if len(list) == 0 || !hasSymtab(f) {
+	if len(list) == 0 || f.Section(".symtab") == nil {
 		list = append(list, goFunctions(f)...)
 	}
 	s.functions = newSymbols(list)
 	return s, nil
 }
-
-func hasSymtab(f *elf.File) bool { return f.Section(".symtab") != nil }
 
 func elfFunctions(symbols []elf.Symbol, err error) []function {
 	if err != nil { // there is no such table

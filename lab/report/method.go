@@ -33,6 +33,15 @@ func Method(r *model.Report) (list []document.Term) {
 	case sample.SharedCPUs:
 		owned = "The nodes are on one machine and share CPUs: the CPU of one node includes work of the other."
 	}
+	type offload struct {
+		existing bool // the network between hosts
+		is       suite.Offload
+	}
+	kinds, offloads := map[suite.FabricKind]bool{}, map[offload]bool{}
+	for i := range r.Scenarios {
+		f := r.Scenarios[i].Fabric
+		kinds[f.Kind], offloads[offload{f.Kind == suite.Existing, f.Offload}] = true, true
+	}
 	compared := len(r.Comparisons) > 0
 	for _, p := range []struct {
 		applies     bool
@@ -46,14 +55,14 @@ func Method(r *model.Report) (list []document.Term) {
 		{r.Validity.Attempts > 0, "Validity", "Every trial has checks of the machine's state: foreign work on the nodes' CPUs, time stolen by the machine's host, a machine that stood still, and others. A trial that fails such a check " + rejected + ". An effect of the system under test, such as an unsteady rate, is an outcome: the trial counts and has a flag."},
 		{has(r, sample.SenderCPU) || has(r, sample.ReceiverCPU), "CPU", owned + " CPU is the share of all of a node's CPUs that was busy in user, system, irq and softirq over one window. Both sides have the same window, and traffic flows during all of it. CPU includes neither steal nor the measurable work of the fabric." + perByte + oneNode},
 		{has(r, sample.LatencyP50), "Latency", "Latency is the round trip of one transaction. Each trial has its own percentiles and its longest round trip (max). The figure shown is the median over the trials."},
-		{fabric(r, suite.Wire), "Fabric", "The fabric emulates two NICs and a wire. Its ports cut segments to the MTU, as a NIC does. The receiving node merges frames by GRO on its own CPUs. A full queue stops the sender instead of dropping frames. The fabric has no propagation delay and no real NIC's driver."},
-		{fabric(r, suite.Veth), "Fabric", "The fabric is a plain veth pair. It delivers large segments whole, so a receiver appears cheaper than behind a NIC."},
-		{fabric(r, suite.Existing), "Fabric", "The fabric is the network that joins the hosts, with their NICs and drivers. Coalescing, queues and GRO are those of the hosts."},
-		{existing(r, suite.OffloadKept), "Offload", "NICs segment what they segmented before the run. The environment lists their offloads."},
-		{offload(r, suite.OffloadNone), "Offload none", "The NIC segments nothing: the sending node cuts segments in software."},
-		{existing(r, suite.OffloadTCP), "Offload tcp", "The NICs segment plain TCP: a system's tunnelled traffic is cut in software on the sending node."},
-		{emulated(r, suite.OffloadTCP), "Offload tcp", "The NIC segments plain TCP only: tunnelled traffic is cut in software on the sending node."},
-		{offload(r, suite.OffloadTunnel), "Offload tunnel", "The NIC segments plain and tunnelled TCP."},
+		{kinds[suite.Wire], "Fabric", "The fabric emulates two NICs and a wire. Its ports cut segments to the MTU, as a NIC does. The receiving node merges frames by GRO on its own CPUs. A full queue stops the sender instead of dropping frames. The fabric has no propagation delay and no real NIC's driver."},
+		{kinds[suite.Veth], "Fabric", "The fabric is a plain veth pair. It delivers large segments whole, so a receiver appears cheaper than behind a NIC."},
+		{kinds[suite.Existing], "Fabric", "The fabric is the network that joins the hosts, with their NICs and drivers. Coalescing, queues and GRO are those of the hosts."},
+		{offloads[offload{true, suite.OffloadKept}], "Offload", "NICs segment what they segmented before the run. The environment lists their offloads."},
+		{offloads[offload{true, suite.OffloadNone}] || offloads[offload{false, suite.OffloadNone}], "Offload none", "The NIC segments nothing: the sending node cuts segments in software."},
+		{offloads[offload{true, suite.OffloadTCP}], "Offload tcp", "The NICs segment plain TCP: a system's tunnelled traffic is cut in software on the sending node."},
+		{offloads[offload{false, suite.OffloadTCP}], "Offload tcp", "The NIC segments plain TCP only: tunnelled traffic is cut in software on the sending node."},
+		{offloads[offload{true, suite.OffloadTunnel}] || offloads[offload{false, suite.OffloadTunnel}], "Offload tunnel", "The NIC segments plain and tunnelled TCP."},
 	} {
 		if p.applies {
 			list = append(list, document.Term{Name: p.title, Text: p.text})
@@ -68,20 +77,4 @@ func someScenario(r *model.Report, has func(s *model.Scenario) bool) bool {
 
 func has(r *model.Report, m sample.Metric) bool {
 	return someScenario(r, func(s *model.Scenario) bool { return s.Interval(m) != nil })
-}
-
-func fabric(r *model.Report, kind suite.FabricKind) bool {
-	return someScenario(r, func(s *model.Scenario) bool { return s.Fabric.Kind == kind })
-}
-
-func existing(r *model.Report, o suite.Offload) bool {
-	return someScenario(r, func(s *model.Scenario) bool { return s.Fabric.Kind == suite.Existing && s.Fabric.Offload == o })
-}
-
-func emulated(r *model.Report, o suite.Offload) bool {
-	return someScenario(r, func(s *model.Scenario) bool { return s.Fabric.Kind != suite.Existing && s.Fabric.Offload == o })
-}
-
-func offload(r *model.Report, o suite.Offload) bool {
-	return someScenario(r, func(s *model.Scenario) bool { return s.Fabric.Offload == o })
 }

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,7 +38,7 @@ func (s *Site) livePage(w http.ResponseWriter, r *http.Request) error {
 	}
 	view := t.view()
 	view.Lines = t.lines()
-	s.show(w, http.StatusOK, "live.html", page{Title: t.title(), Links: []document.Link{toRuns, {Text: "Report until now", URL: runURL(id)}}, Script: "live.js", Data: view})
+	s.show(w, http.StatusOK, "live.html", page{Title: cmp.Or(t.run.Title, t.run.Suite), Links: []document.Link{toRuns, {Text: "Report until now", URL: runURL(id)}}, Script: "live.js", Data: view})
 	return nil
 }
 
@@ -92,7 +93,7 @@ func (s *Site) events(w http.ResponseWriter, r *http.Request) error {
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	out.retry()
+	out.write(fmt.Sprintf("retry: %d\n\n", again/time.Millisecond))
 	s.stream(r.Context(), out, t, after)
 	return nil
 }
@@ -164,8 +165,6 @@ type stream struct {
 	sent    time.Time
 	err     error // the first; nothing is sent after it
 }
-
-func (o *stream) retry() { o.write(fmt.Sprintf("retry: %d\n\n", again/time.Millisecond)) }
 
 // beat sends a comment if nothing was sent for some time, to find readers who have left.
 func (o *stream) beat() {

@@ -142,8 +142,6 @@ func (r *trackedRow) metric() sample.Metric {
 	return sample.Throughput
 }
 
-func (t *tracker) title() string { return cmp.Or(t.run.Title, t.run.Suite) }
-
 // lines returns the newest attempts, the newest first.
 func (t *tracker) lines() []attempt {
 	var list []attempt

@@ -419,8 +419,6 @@ func note[T any](t mapping[T]) {
 	}
 }
 
-func homeOf(key string) string { return homes[key] }
-
 // Schema returns the JSON Schema (draft 2020-12) of the suite language, for editors.
 // It is made from the mappings that Parse uses, so both have the same keys. Only Parse
 // checks some rules, such as undefined names.

@@ -217,7 +217,7 @@ func (t mapping[T]) keys() (known []string) {
 func (t mapping[T]) remedy(key string) string {
 	known := t.keys()
 	if !t.alone && Nearest(key, known) == "" {
-		if home := homeOf(key); home != "" && home != t.what {
+		if home := homes[key]; home != "" && home != t.what {
 			return fmt.Sprintf("%q belongs in %s; known here: %s", key, home, enumerate(known))
 		}
 	}

@@ -57,16 +57,12 @@ func workloadOf(w named[workloadSpec]) Workload {
 func fabricOf(f named[fabricSpec], traffic Workload) Fabric {
 	out := f.value.Fabric
 	out.Name, out.MovingQueues = f.name, f.value.queueCPUs == movingQueues
-	out.NoCoalescing = out.Kind == Wire && !coalesces(traffic)
+	out.NoCoalescing = out.Kind == Wire && traffic.Kind.Exchange() && traffic.Load == 0 // as an adaptive NIC driver does (Linux: lib/dim)
 	if out.Kind == Existing && !f.value.keys.has("offload") {
 		out.Offload = OffloadKept
 	}
 	return out
 }
-
-// coalesces reports whether the NICs collect received frames. They do as an adaptive NIC driver
-// does (Linux: lib/dim): if many frames arrive, as in streams.
-func coalesces(traffic Workload) bool { return !traffic.Kind.Exchange() || traffic.Load > 0 }
 
 func endpointOf(e named[endpointSpec]) Endpoint {
 	out := e.value.Endpoint

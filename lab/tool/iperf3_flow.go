@@ -83,7 +83,7 @@ type iperf3Result struct {
 // result returns the figures within the window if both ends cover enough of it, else
 // over the whole run.
 func (f *iperf3Flow) result(t suite.Timing) (iperf3Result, error) {
-	from, to := window(t)
+	from, to := t.Warmup.Seconds(), (t.Warmup + t.Duration).Seconds()
 	received, ok := f.received.rate(from, to)
 	sent, both := f.sent.rate(from, to)
 	if !ok || !both {

@@ -1,7 +1,5 @@
 package tool
 
-import "windtunnel/lab/suite"
-
 // step is an amount that a tool counted between two times: bits, datagrams or
 // transactions. Times are seconds on a clock of the tool.
 type step struct {
@@ -40,9 +38,4 @@ func (ss steps) rate(from, to float64) (perSecond float64, ok bool) {
 		return 0, false
 	}
 	return amount / seconds, true
-}
-
-// window is the part of a run that counts, in seconds since traffic began.
-func window(t suite.Timing) (from, to float64) {
-	return t.Warmup.Seconds(), (t.Warmup + t.Duration).Seconds()
 }

@@ -94,10 +94,6 @@ type answers struct {
 	left    int    // number of flows without a greeting
 }
 
-func newAnswers(token uint64, sockets []int) *answers {
-	return &answers{token, sockets, make([]bool, len(sockets)), len(sockets)}
-}
-
 // answer waits a short time for greetings, and echoes each greeting.
 func (a *answers) answer() error {
 	const wait = 5 // ms

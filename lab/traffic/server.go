@@ -245,7 +245,7 @@ func (ss *serverRun) joinUDP() (start func() error, err error) {
 	if err := ss.control.send(message{Type: typeReady, Ports: ports}); err != nil {
 		return nil, err
 	}
-	return func() error { return ss.answer(newAnswers(ss.token, sockets)) }, nil
+	return func() error { return ss.answer(&answers{ss.token, sockets, make([]bool, len(sockets)), len(sockets)}) }, nil
 }
 
 // answer echoes greetings until the client starts the traffic.

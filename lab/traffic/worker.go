@@ -229,7 +229,7 @@ func (w *worker) failed(what string, e syscall.Errno) {
 	if w.seen >= cooling || w.stage.phase.Load() >= cooling {
 		return
 	}
-	if w.tolerates && hungUp(e) {
+	if w.tolerates && (e == syscall.ECONNRESET || e == syscall.EPIPE || e == syscall.ECONNABORTED) {
 		return
 	}
 	w.tally.errors++
@@ -244,10 +244,6 @@ func (w *worker) closedByPeer() {
 		return
 	}
 	w.fatal = errPeerClosed
-}
-
-func hungUp(e syscall.Errno) bool {
-	return e == syscall.ECONNRESET || e == syscall.EPIPE || e == syscall.ECONNABORTED
 }
 
 // pacer limits the rate of datagrams, or of the send calls of a TCP stream, by absolute

@@ -148,9 +148,6 @@ func (s *stop) add(h sample.Hop) {
 	s.hops.QdiscDrop += h.QdiscDrop
 }
 
-// stops lists all stops in the order of the path.
-func (p path) stops() []stop { return slices.Concat(p.Near, p.Between, p.Far) }
-
 // amount prints a count with an SI prefix: "1.23 M pkts", "13.4 GB".
 func amount(n uint64, unit string) string {
 	v, prefix := float64(n), ""

@@ -2,6 +2,7 @@ package html
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"windtunnel/lab/report/model"
@@ -78,7 +79,7 @@ func (p path) class(row *model.Scenario) string {
 func (p path) alt(id string) string {
 	var names []string
 	var drops uint64
-	for _, s := range p.stops() {
+	for _, s := range slices.Concat(p.Near, p.Between, p.Far) {
 		names, drops = append(names, s.Name), drops+s.Drops()
 	}
 	return fmt.Sprintf("The path of the packets of %s: %s. Dropped on the path: %s.", id, strings.Join(names, ", "), amount(drops, "pkts"))

@@ -51,7 +51,7 @@ func (b *Judge) Paired(subject, baseline string, m sample.Metric) *model.Compari
 	for i, block := range blocks {
 		c.Logs[block] = math.Log(over[i] / under[i])
 	}
-	if !few(c) {
+	if c.Ratio.N >= stats.MinimumTrials(stats.Level) {
 		c.P, c.Effect, c.Verdict = &e.P, &e.Effect, model.Alike
 		if excludesOne(c) {
 			c.Verdict = model.Suggested
@@ -66,9 +66,6 @@ func (b *Judge) Paired(subject, baseline string, m sample.Metric) *model.Compari
 	b.pairs[key] = c
 	return c
 }
-
-// few reports whether there are too few blocks to show a difference.
-func few(c *model.Comparison) bool { return c.Ratio.N < stats.MinimumTrials(stats.Level) }
 
 func excludesOne(c *model.Comparison) bool { return stats.Interval(c.Ratio).Excludes(1) }
 

@@ -186,9 +186,7 @@ const (
 )
 
 // podsPath, servicesPath, eventsPath and leasesPath are the paths of the objects in a namespace.
-func podsPath(namespace string) string     { return namespacesPath + "/" + namespace + "/pods" }
-func servicesPath(namespace string) string { return namespacesPath + "/" + namespace + "/services" }
-func eventsPath(namespace string) string   { return namespacesPath + "/" + namespace + "/events" }
+func podsPath(namespace string) string { return namespacesPath + "/" + namespace + "/pods" }
 func leasesPath(namespace string) string {
 	return "/apis/coordination.k8s.io/v1/namespaces/" + namespace + "/leases"
 }

@@ -68,7 +68,7 @@ func newMachine(c *cluster, r *runObjects, n nodeObject, index, ordinary int) (*
 // makeService makes the service of the node's first ordinary pod.
 func (m *machine) makeService(ctx context.Context) error {
 	object := m.objects.serviceObject(m.pods[1].name)
-	made, err := create[service](ctx, m.cluster, servicesPath(m.objects.namespace), object)
+	made, err := create[service](ctx, m.cluster, namespacesPath+"/"+m.objects.namespace+"/services", object)
 	if err != nil {
 		return notMade("service "+object.Metadata.Name, err)
 	}

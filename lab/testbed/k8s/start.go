@@ -132,7 +132,7 @@ func given(reason, message string) string {
 
 // lastEvent returns the last warning about a pod.
 func (c *cluster) lastEvent(ctx context.Context, p *podObject) string {
-	all, err := list[event](ctx, c, eventsPath(p.Metadata.Namespace)+"?fieldSelector=involvedObject.name="+p.Metadata.Name)
+	all, err := list[event](ctx, c, namespacesPath+"/"+p.Metadata.Namespace+"/events"+"?fieldSelector=involvedObject.name="+p.Metadata.Name)
 	if err != nil {
 		return err.Error()
 	}

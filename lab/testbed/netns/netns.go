@@ -91,7 +91,7 @@ func (x *Executor) up(ctx context.Context, spec testbed.Spec) (_ *Testbed, err e
 		}
 		n.steer = spec.Fabric.Kind == suite.Veth
 	}
-	return tb, tb.startAgents(ctx, x.Agent)
+	return tb, parallel.Each(tb.nodes, func(_ int, n *node) error { return n.startAgent(ctx, x.Agent) })
 }
 
 // Layout implements testbed.Executor.
@@ -127,11 +127,6 @@ func (x *Executor) Requires(sc *suite.Scenario, _ system.About) (features []stri
 		features = append(features, "cpu-share")
 	}
 	return features, nil
-}
-
-// startAgents starts all agents in parallel. Each needs about 20 ms.
-func (tb *Testbed) startAgents(ctx context.Context, argv []string) error {
-	return parallel.Each(tb.nodes, func(_ int, n *node) error { return n.startAgent(ctx, argv) })
 }
 
 // Nodes lists the nodes in order.

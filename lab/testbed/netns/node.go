@@ -41,7 +41,7 @@ func newNode(id string, index int, cpus []int, f suite.Fabric) (*node, error) {
 	}
 	n := &node{index: index, space: s, cpus: cpus, fabric: f}
 	if err := s.Node(); err != nil {
-		return nil, errors.Join(err, n.down(context.Background()))
+		return nil, errors.Join(err, n.release(context.Background()), n.remove())
 	}
 	return n, nil
 }
@@ -195,11 +195,6 @@ func (n *node) reap(ctx context.Context, lost bool) error {
 		return nil
 	}
 	return fmt.Errorf("the agent of node %s did not end by itself and was killed", n.Name())
-}
-
-// down ends the node's agent, and removes the namespaces of its containers and of the node.
-func (n *node) down(ctx context.Context) error {
-	return errors.Join(n.release(ctx), n.remove())
 }
 
 // remove deletes the namespaces of the node and of its containers.

@@ -182,7 +182,7 @@ func (w *wire) configurePort(port string, f suite.Fabric) error {
 	if err := w.queueing(l, f); err != nil {
 		return err
 	}
-	if err := w.attach(l); err != nil {
+	if err := attachProgram(w.space, l, netlink.HANDLE_MIN_INGRESS, w.objects.Wire, wireProgWire); err != nil {
 		return err
 	}
 	if f.Delay > 0 {
@@ -266,11 +266,6 @@ func addQueue(s *space.Space, l netlink.Link, queues int) error {
 		return fmt.Errorf("give %s a %s queue: %w", l.Attrs().Name, kind, err)
 	}
 	return nil
-}
-
-// attach attaches the switch to a port's ingress.
-func (w *wire) attach(l netlink.Link) error {
-	return attachProgram(w.space, l, netlink.HANDLE_MIN_INGRESS, w.objects.Wire, wireProgWire)
 }
 
 // attachProgram attaches a BPF program to a device's tc hook as a clsact filter. The
