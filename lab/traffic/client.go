@@ -116,12 +116,10 @@ func (c *client) dial(to netip.AddrPort, g greeting) (fd int, err error) {
 		}
 		err = g.greet(fd)
 	} else {
-		if fd, err = newSocket(unix.SOCK_DGRAM, to.Addr(), c.spec.socketOptions()); err != nil {
-			return -1, err
+		if fd, err = dialOnce(unix.SOCK_DGRAM, to, netip.Addr{}, c.spec.socketOptions(), deadline); err != nil {
+			return -1, fmt.Errorf("join %v: %w", to, err)
 		}
-		if err = connectBy(fd, to, deadline); err == nil {
-			err = g.greetDatagrams(fd, deadline)
-		}
+		err = g.greetDatagrams(fd, deadline)
 	}
 	if err != nil {
 		unix.Close(fd)

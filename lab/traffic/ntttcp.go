@@ -282,15 +282,8 @@ func (n *ntttcp) dial(to netip.AddrPort, from netip.Addr) (int, error) {
 	if !n.udp {
 		return dialTCP(to, from, n.socketOptions(), deadline)
 	}
-	fd, err := newSocket(unix.SOCK_DGRAM, to.Addr(), n.socketOptions())
+	fd, err := dialOnce(unix.SOCK_DGRAM, to, from, n.socketOptions(), deadline)
 	if err != nil {
-		return -1, err
-	}
-	if err = bindTo(fd, netip.AddrPortFrom(from, 0)); err == nil {
-		err = connectBy(fd, to, deadline)
-	}
-	if err != nil {
-		unix.Close(fd)
 		return -1, connectError(to, err)
 	}
 	return fd, nil

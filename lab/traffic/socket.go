@@ -94,7 +94,7 @@ func setTimeouts(fd int, d time.Duration) error {
 // deadline.
 func dialTCP(to netip.AddrPort, from netip.Addr, o socketOptions, deadline time.Time) (int, error) {
 	for {
-		fd, err := dialOnce(to, from, o, deadline)
+		fd, err := dialOnce(unix.SOCK_STREAM, to, from, o, deadline)
 		if err == nil {
 			return fd, nil
 		}
@@ -105,8 +105,9 @@ func dialTCP(to netip.AddrPort, from netip.Addr, o socketOptions, deadline time.
 	}
 }
 
-func dialOnce(to netip.AddrPort, from netip.Addr, o socketOptions, deadline time.Time) (int, error) {
-	fd, err := newSocket(unix.SOCK_STREAM, to.Addr(), o)
+// dialOnce connects a socket of a kind (unix.SOCK_STREAM or SOCK_DGRAM). The zero from is any address.
+func dialOnce(kind int, to netip.AddrPort, from netip.Addr, o socketOptions, deadline time.Time) (int, error) {
+	fd, err := newSocket(kind, to.Addr(), o)
 	if err != nil {
 		return -1, err
 	}
