@@ -9,8 +9,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"strings"
 )
 
@@ -22,6 +25,7 @@ type binary struct {
 	sha256     string
 	goVersion  string // such as go1.26.0
 	modules    []module
+	shipped    []module // of the other programs in the image, besides modules
 }
 
 // module is a Go module in a binary.
@@ -42,6 +46,9 @@ func (r *release) build(ctx context.Context, arch string, list []product) error 
 		args = append(args, "./cmd/"+p.name)
 		if p.plugin != "" {
 			args = append(args, "./cmd/"+p.plugin)
+		}
+		if p.helper != "" {
+			args = append(args, p.helper)
 		}
 	}
 	if _, err := r.goTool(ctx, arch, args...); err != nil {
@@ -94,13 +101,29 @@ func (r *release) inspect(p product, arch string) (binary, error) {
 	if err != nil {
 		return b, err
 	}
-	b.goVersion = info.GoVersion
-	for _, d := range info.Deps {
+	b.goVersion, b.modules = info.GoVersion, modules(info.Deps)
+	if p.helper == "" {
+		return b, nil
+	}
+	helper, err := buildinfo.ReadFile(r.program(path.Base(p.helper), arch))
+	if err != nil {
+		return b, err
+	}
+	for _, m := range modules(append(helper.Deps, &helper.Main)) {
+		if !slices.Contains(b.modules, m) {
+			b.shipped = append(b.shipped, m)
+		}
+	}
+	return b, nil
+}
+
+func modules(deps []*debug.Module) (all []module) {
+	for _, d := range deps {
 		m := module{path: d.Path, version: d.Version, sum: d.Sum, key: d.Path}
 		if d.Replace != nil {
 			m.path, m.version, m.sum = d.Replace.Path, d.Replace.Version, d.Replace.Sum
 		}
-		b.modules = append(b.modules, m)
+		all = append(all, m)
 	}
-	return b, nil
+	return all
 }

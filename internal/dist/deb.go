@@ -22,6 +22,9 @@ func (r *release) writeDeb(w io.Writer, p product, b binary, contents []file) er
 	}
 	info.Recommends, info.Suggests = p.recommends, p.suggests
 	for _, f := range contents {
+		if f.kind == imageOnly {
+			continue
+		}
 		info.Contents = append(info.Contents, &files.Content{
 			Source: f.from, Destination: f.to, Type: debTypes[f.kind],
 			FileInfo: &files.ContentFileInfo{Owner: "root", Group: "root", Mode: f.mode, MTime: r.time},

@@ -102,6 +102,9 @@ func TestAnImageHoldsTheProgram(t *testing.T) {
 			if p.plugin != "" {
 				files++
 			}
+			if p.helper != "" {
+				files++
+			}
 			if !strings.HasPrefix(got["usr/share/doc/"+p.name+"/copyright"], "644 ") || got["tmp/"] != "1777" || len(got) != files {
 				t.Errorf("the image of %s for %s has %v", p.name, arch, got)
 			}

@@ -31,6 +31,9 @@ func (r *release) findLicences(ctx context.Context, arch string, list []product)
 	args := []string{"list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Dir}}{{end}}{{end}}"}
 	for _, p := range list {
 		args = append(args, "./cmd/"+p.name)
+		if p.helper != "" {
+			args = append(args, p.helper)
+		}
 	}
 	out, err := r.goTool(ctx, arch, args...)
 	if err != nil {
@@ -77,7 +80,7 @@ func readLicence(dir string) (licence, error) {
 	return l, nil
 }
 
-// copyright returns the file with the licences of a program and of all its modules. Equal texts
+// copyright returns the file with the licences of a product's programs and of all their modules. Equal texts
 // are printed once.
 func (r *release) copyright(p product, b binary) ([]byte, error) {
 	own, err := os.ReadFile(filepath.Join(r.tree, "LICENSE"))
@@ -95,7 +98,7 @@ func (r *release) copyright(p product, b binary) ([]byte, error) {
 	}
 	var order []string // texts, in the order of the first module that has them
 	users := map[string][]string{}
-	for _, m := range append([]module{{path: "Go's standard library", version: b.goVersion, key: standard}}, b.modules...) {
+	for _, m := range append([]module{{path: "Go's standard library", version: b.goVersion, key: standard}}, append(slices.Clip(b.modules), b.shipped...)...) {
 		title := m.path + " " + m.version
 		texts := r.licences[m.key].texts
 		if len(texts) == 0 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 )
 
@@ -16,6 +17,7 @@ type product struct {
 	notices     []string // files with licences of parts that are no Go modules, below the repository
 	files       []file   // besides the program and its documents; paths below the repository
 	plugin      string   // a second program, with the same modules; "": there is none
+	helper      string   // import path of a program of another module, which only the image has; "": there is none
 	scripts     string   // folder of the package's postinst, prerm and postrm, below the repository
 }
 
@@ -32,6 +34,7 @@ type kind int
 
 const (
 	plain kind = iota
+	imageOnly
 	conffile
 	link
 )
@@ -75,6 +78,7 @@ node's networks from the kernel: run "vrouter remove" before.`,
 			{"../../bin/vrouter-cni", "/usr/lib/cni/vrouter", 0o777, link},
 		},
 		plugin:  "vrouter-cni",
+		helper:  "github.com/containernetworking/plugins/plugins/meta/portmap",
 		scripts: "dist/vrouter",
 	},
 }
@@ -95,6 +99,10 @@ func (r *release) contents(p product, b binary) ([]file, error) {
 	}
 	if p.plugin != "" {
 		all = append(all, file{r.program(p.plugin, b.arch), "/usr/bin/" + p.plugin, 0o755, plain})
+	}
+	if p.helper != "" {
+		name := path.Base(p.helper)
+		all = append(all, file{r.program(name, b.arch), "/usr/bin/" + p.name + "-" + name, 0o755, imageOnly})
 	}
 	for _, f := range p.files {
 		if f.kind != link {

@@ -22,6 +22,10 @@ const (
 	DefaultConfigs  = "/etc/cni/net.d"
 )
 
+// Portmap is CNI's plugin portmap as vrouter's image has it, beside this program. Another one of the node may lack
+// the key masqAll, or belong to somebody else.
+const Portmap = "vrouter-portmap"
+
 // InstallOptions of Install.
 type InstallOptions struct {
 	Network  string // virtual network
@@ -34,9 +38,10 @@ type InstallOptions struct {
 	Socket   string // absolute path of the agent's socket; default: the node's socket
 }
 
-// Install copies the plugin to the folder of plugins and writes a configuration
-// list. The plugin is vrouter-cni if it is beside this program, else this program. Each file is written atomically. If the folder has a link to the plugin, as a
-// package installs it, Install keeps the link: it needs no new copy after an upgrade.
+// Install copies the plugin, and Portmap if the chain has it, to the folder of plugins, and writes a
+// configuration list. The plugin is vrouter-cni if it is beside this program, else this program. Each file is
+// written atomically. If the folder has a link to the plugin, as a package installs it, Install keeps the link:
+// it needs no new copy after an upgrade.
 func Install(o InstallOptions) (written []string, err error) {
 	path, err := o.configPath()
 	if err != nil {
@@ -50,12 +55,19 @@ func Install(o InstallOptions) (written []string, err error) {
 	if alone := filepath.Join(filepath.Dir(plugin), "vrouter-cni"); isFile(alone) {
 		plugin = alone
 	}
-	program := filepath.Join(o.Binaries, "vrouter")
-	if !sameFile(plugin, program) {
-		if err := copyProgram(plugin, program); err != nil {
-			return nil, err
+	programs := [][2]string{{plugin, "vrouter"}}
+	if slices.Contains(o.Chain, Portmap) {
+		programs = append(programs, [2]string{filepath.Join(filepath.Dir(plugin), Portmap), Portmap})
+	}
+	for _, p := range programs {
+		from, to := p[0], filepath.Join(o.Binaries, p[1])
+		if sameFile(from, to) {
+			continue
 		}
-		written = append(written, program)
+		if err := copyProgram(from, to); err != nil {
+			return written, err
+		}
+		written = append(written, to)
 	}
 	list, err := conflist(o)
 	if err != nil {
@@ -103,7 +115,7 @@ func conflist(o InstallOptions) ([]byte, error) {
 		"type": "vrouter", "network": o.Network,
 		"capabilities": map[string]bool{"ips": true, "mac": true, "bandwidth": true},
 	}
-	if slices.Contains(o.Chain, "portmap") {
+	if slices.Contains(o.Chain, "portmap") || slices.Contains(o.Chain, Portmap) {
 		plugin["capabilities"] = map[string]bool{"ips": true, "mac": true, "bandwidth": true, "portMappings": true}
 	}
 	if len(o.Ranges) > 0 {
@@ -116,18 +128,15 @@ func conflist(o InstallOptions) ([]byte, error) {
 		plugin["socket"] = o.Socket
 	}
 	plugins := []map[string]any{plugin}
-	known := map[string]map[string]any{
-		// masqAll replaces a client's address with the node's. Workloads have
-		// no route to clients outside the overlay.
-		"portmap": {"type": "portmap", "capabilities": map[string]bool{"portMappings": true}, "masqAll": true},
-	}
 	for _, name := range o.Chain {
 		if name == "bandwidth" {
 			return nil, errors.New("remove bandwidth from the chain: vrouter limits the bandwidth itself, and its packets bypass the queues of that plugin")
 		}
-		next, ok := known[name]
-		if !ok {
-			next = map[string]any{"type": name}
+		next := map[string]any{"type": name}
+		if name == "portmap" || name == Portmap {
+			// masqAll replaces a client's address with the node's. Workloads have
+			// no route to clients outside the overlay.
+			next["capabilities"], next["masqAll"] = map[string]bool{"portMappings": true}, true
 		}
 		if slices.ContainsFunc(plugins, func(p map[string]any) bool { return p["type"] == name }) {
 			return nil, fmt.Errorf("plugin %q is in the chain twice", name)

@@ -64,6 +64,31 @@ func TestThePluginAloneIsInstalled(t *testing.T) {
 	}
 }
 
+// vrouter's image has portmap under a name of its own, so a node's portmap stays as it is.
+func TestPortmapOfTheImageIsInstalledAndRemoved(t *testing.T) {
+	dir := t.TempDir()
+	o := InstallOptions{Network: "red", Binaries: dir + "/bin", Configs: dir, Chain: []string{Portmap}}
+	if _, err := Install(o); err == nil || !strings.Contains(err.Error(), Portmap) {
+		t.Errorf("without the program: %v, want an error with its name", err)
+	}
+	helper := filepath.Join(filepath.Dir(must.Get(os.Executable())(t)), Portmap)
+	must.Succeed(t, os.WriteFile(helper, []byte("helper"), 0o755))
+	defer os.Remove(helper)
+	must.Succeed(t, os.WriteFile(dir+"/bin/portmap", []byte("the node's"), 0o755))
+	must.Get(Install(o))(t)
+	if text, err := os.ReadFile(filepath.Join(dir, "bin", Portmap)); err != nil || string(text) != "helper" {
+		t.Errorf("the installed helper is %q (error %v)", text, err)
+	}
+	list := must.Get(libcni.ConfListFromFile(dir + "/10-red.conflist"))(t)
+	if len(list.Plugins) != 2 || list.Plugins[1].Network.Type != Portmap || !list.Plugins[1].Network.Capabilities["portMappings"] || !strings.Contains(string(list.Bytes), `"masqAll": true`) {
+		t.Errorf("the list is %s", list.Bytes)
+	}
+	must.Get(Uninstall(o))(t)
+	if left := must.Get(os.ReadDir(dir + "/bin"))(t); len(left) != 1 || left[0].Name() != "portmap" {
+		t.Errorf("%v is left, want the node's portmap", left)
+	}
+}
+
 // A package installs the plugin as a link to the program.
 func TestALinkToTheProgramIsKept(t *testing.T) {
 	dir := t.TempDir()

@@ -13,7 +13,7 @@ import (
 )
 
 // Uninstall deletes the configuration list that Install wrote with the same options. If no other
-// configuration uses the program in the folder of plugins, it deletes the program too. It keeps a link to
+// configuration uses the program in the folder of plugins, it deletes the program and Portmap too. It keeps a link to
 // the program, which belongs to a package. Missing files are no error.
 func Uninstall(o InstallOptions) (removed []string, err error) {
 	path, err := o.configPath()
@@ -41,19 +41,22 @@ func Uninstall(o InstallOptions) (removed []string, err error) {
 			return removed, nil // a configuration that cannot be read may use the program
 		}
 	}
-	program := filepath.Join(o.Binaries, "vrouter")
-	switch info, err := os.Lstat(program); {
-	case errors.Is(err, fs.ErrNotExist):
-		return removed, nil
-	case err != nil:
-		return removed, fmt.Errorf("uninstall: %w", err)
-	case !info.Mode().IsRegular():
-		return removed, nil
+	for _, name := range []string{"vrouter", Portmap} {
+		program := filepath.Join(o.Binaries, name)
+		switch info, err := os.Lstat(program); {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return removed, fmt.Errorf("uninstall: %w", err)
+		case !info.Mode().IsRegular():
+			continue
+		}
+		if err := os.Remove(program); err != nil {
+			return removed, fmt.Errorf("uninstall: %w", err)
+		}
+		removed = append(removed, program)
 	}
-	if err := os.Remove(program); err != nil {
-		return removed, fmt.Errorf("uninstall: %w", err)
-	}
-	return append(removed, program), nil
+	return removed, nil
 }
 
 // usesPlugin reports whether a configuration has a plugin of type vrouter.

@@ -30,7 +30,6 @@ type installation struct {
 func install(t *testing.T, o testcluster.Options, flags ...string) *installation {
 	o.Images = []string{productImage}
 	k := &installation{Cluster: testcluster.Start(t, o), image: testcluster.Tags(t, productImage)[0]}
-	k.addPortmap()
 	k.manifest = k.VrouterManifest(k.image, flags...)
 	return k
 }

@@ -207,7 +207,6 @@ func (k *installation) testLostNode(t *testing.T) {
 	}
 	k.Boot(lost)
 	k.await("the node is in the cluster", func() bool { return len(k.lines("get", "nodes", "-o", "name")) == len(k.Nodes) })
-	k.addPortmap()
 	k.awaitNodes()
 	k.rollout()
 	address, _ = k.echo(lost, "fourth")

@@ -257,11 +257,7 @@ func (n *Node) install(ctx context.Context, socket string, ranges []model.Range)
 			return err
 		}
 	}
-	o := cni.InstallOptions{Network: n.Network.Name, Name: conflist, Node: n.Name, Binaries: n.Binaries, Configs: n.Configs, Ranges: ranges}
-	if _, err := os.Stat(filepath.Join(n.Binaries, "portmap")); err == nil {
-		o.Chain = []string{"portmap"}
-	}
-	_, err = cni.Install(o)
+	_, err = cni.Install(cni.InstallOptions{Network: n.Network.Name, Name: conflist, Node: n.Name, Binaries: n.Binaries, Configs: n.Configs, Ranges: ranges, Chain: []string{cni.Portmap}})
 	return err
 }
 

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"windtunnel/internal/must"
-	"windtunnel/internal/testprogram"
 )
 
 // reachManifest has a pod with a port of its node, and two services that each node serves at a port. The
@@ -115,12 +114,5 @@ func checkProbe(t *testing.T, from, said string, err error, targets []string) {
 		if problem != "" {
 			t.Errorf("%s does not reach %s: %s", from, target, problem)
 		}
-	}
-}
-
-// addPortmap gives each node the plugin for hostPorts, as Kubernetes' own packages do.
-func (k *installation) addPortmap() {
-	for _, n := range k.Nodes {
-		testprogram.Output(k.T, "go build -o "+n.Root+"/opt/cni/bin/portmap github.com/containernetworking/plugins/plugins/meta/portmap")
 	}
 }
