@@ -52,7 +52,7 @@ func makeServices(k *testcluster.Cluster, count int) {
 		if err != nil {
 			return err
 		}
-		answer, err := client.Post("https://"+testcluster.MasterAddress+":6443"+path, "application/json", bytes.NewReader(text))
+		answer, err := client.Post("https://"+k.API()+path, "application/json", bytes.NewReader(text))
 		if err != nil {
 			return err
 		}

@@ -27,11 +27,13 @@ import (
 // Networks and credentials of a cluster.
 const (
 	PodNetwork     = "10.88.0.0/16"
-	PodNetwork6    = "fd00:88::/56" // of a dual-stack cluster
+	PodNetwork6    = "fd00:88::/56" // of a cluster with IPv6
 	ServiceNetwork = "10.96.0.0/16"
-	MasterAddress  = "172.30.0.1"
+	MasterAddress  = "172.30.0.1" // of a cluster with IPv4
 	AdminToken     = "admin-token"
 	LimitedToken   = "limited-token"
+
+	masterAddress6 = "fd00:30::1"
 )
 
 // Options of Start.
@@ -47,6 +49,8 @@ type Options struct {
 	Subnets bool
 	// DualStack gives nodes, pods and services IPv6 addresses, too.
 	DualStack bool
+	// IPv6Only gives nodes, pods and services no IPv4 addresses.
+	IPv6Only bool
 	// E2E builds upstream's test programs, and gives the cluster their image and a DNS server.
 	E2E bool
 	// Trace makes containerd log its work in detail, such as the calls of CNI plugins.
@@ -187,24 +191,41 @@ func (k *Cluster) makeSpace(name string) string {
 		}
 	})
 	k.IP(name, "link set lo up")
-	settings := []string{"netns", "exec", name, "sysctl", "-qw", "net.ipv4.ip_forward=1"}
-	if k.options.DualStack {
-		settings = append(settings, "net.ipv6.conf.all.forwarding=1")
-	}
-	out, err := exec.Command("ip", settings...).CombinedOutput()
+	settings := strings.Split(k.both("net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1"), ",")
+	out, err := exec.Command("ip", append([]string{"netns", "exec", name, "sysctl", "-qw"}, settings...)...).CombinedOutput()
 	if err != nil {
 		k.T.Fatalf("forward packets in %s: %v: %s", name, err, out)
 	}
 	return name
 }
 
-// both joins the IPv4 and the IPv6 value of a flag of Kubernetes' programs with a comma. Without DualStack it
-// returns the IPv4 value.
+// both returns the IPv4 and the IPv6 value of a flag of Kubernetes' programs, with a comma between them if the
+// cluster has both IP versions.
 func (k *Cluster) both(v4, v6 string) string {
-	if k.options.DualStack {
+	switch {
+	case k.options.IPv6Only:
+		return v6
+	case k.options.DualStack:
 		return v4 + "," + v6
 	}
 	return v4
+}
+
+// API returns the address and the port of the API server.
+func (k *Cluster) API() string { return net.JoinHostPort(k.masterIP(), "6443") }
+
+// masterIP is the address of the API server: IPv4, unless the cluster has none.
+func (k *Cluster) masterIP() string {
+	first, _, _ := strings.Cut(k.both(MasterAddress, masterAddress6), ",")
+	return first
+}
+
+// everyAddress is the address at which a program listens for connections to all addresses.
+func (k *Cluster) everyAddress() string {
+	if k.options.IPv6Only {
+		return "::"
+	}
+	return "0.0.0.0"
 }
 
 // wire joins the nodes by a bridge in the master's namespace.
@@ -212,9 +233,8 @@ func (k *Cluster) wire() {
 	k.Master = k.makeSpace("master")
 	k.IP(k.Master, "link add br0 type bridge")
 	k.IP(k.Master, "link set br0 up")
-	k.IP(k.Master, "address add "+MasterAddress+"/24 dev br0")
-	if k.options.DualStack {
-		k.IP(k.Master, "address add fd00:30::1/64 dev br0 nodad")
+	for prefix := range strings.SplitSeq(k.both(MasterAddress+"/24", masterAddress6+"/64"), ",") {
+		k.IP(k.Master, "address add "+prefix+" dev br0 nodad")
 	}
 	for i := range max(k.options.Nodes, 2) {
 		n := &Node{Name: fmt.Sprintf("wt-node-%d", i+1), index: i, cgroup: fmt.Sprintf("/wt-kube%d-%d", os.Getpid(), i+1)}
@@ -232,18 +252,17 @@ func (k *Cluster) wire() {
 
 // wireNode makes the network namespace of a node.
 func (k *Cluster) wireNode(n *Node) {
-	n.Namespace, n.Address = k.makeSpace(fmt.Sprint(n.index+1)), fmt.Sprintf("172.30.0.%d", 11+n.index)
+	v4, v6 := fmt.Sprintf("172.30.0.%d", 11+n.index), fmt.Sprintf("fd00:30::%d", 11+n.index)
+	n.Namespace, n.Address = k.makeSpace(fmt.Sprint(n.index+1)), k.both(v4, v6)
 	port := fmt.Sprintf("port%d", n.index+1)
 	k.IP(k.Master, fmt.Sprintf("link add %s type veth peer name eth0 netns %s", port, n.Namespace))
 	k.IP(k.Master, "link set "+port+" master br0 up")
-	k.IP(n.Namespace, "address add "+n.Address+"/24 dev eth0")
 	k.IP(n.Namespace, "link set eth0 up")
-	k.IP(n.Namespace, "route add default via "+MasterAddress)
-	if k.options.DualStack {
-		address := fmt.Sprintf("fd00:30::%d", 11+n.index)
-		k.IP(n.Namespace, "address add "+address+"/64 dev eth0 nodad")
-		k.IP(n.Namespace, "route add default via fd00:30::1")
-		n.Address += "," + address
+	for prefix := range strings.SplitSeq(k.both(v4+"/24", v6+"/64"), ",") {
+		k.IP(n.Namespace, "address add "+prefix+" dev eth0 nodad")
+	}
+	for gateway := range strings.SplitSeq(k.both(MasterAddress, masterAddress6), ",") {
+		k.IP(n.Namespace, "route add default via "+gateway)
 	}
 }
 
@@ -294,7 +313,7 @@ func (k *Cluster) OnNode(n *Node, name string, args ...string) (string, error) {
 	return string(bytes.TrimSpace(out)), err
 }
 
-// Client returns an HTTP client for the API server, at https://MasterAddress:6443. It sends requests as
+// Client returns an HTTP client for the API server, at "https://" + k.API(). It sends requests as
 // the administrator.
 func (k *Cluster) Client() *http.Client {
 	k.T.Helper()

@@ -63,7 +63,7 @@ func (k *Cluster) certificate(name string, parent *x509.Certificate, by *ecdsa.P
 	c := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, BasicConstraintsValid: true,
-		IPAddresses: []net.IP{net.ParseIP(MasterAddress), net.ParseIP("127.0.0.1"), net.ParseIP("10.96.0.1")},
+		IPAddresses: []net.IP{net.ParseIP(MasterAddress), net.ParseIP(masterAddress6), net.ParseIP("127.0.0.1"), net.ParseIP("10.96.0.1"), net.ParseIP("fd00:96::1")},
 	}
 	if parent == nil {
 		c.IsCA, c.KeyUsage, c.IPAddresses, c.ExtKeyUsage = true, x509.KeyUsageCertSign, nil, nil
@@ -83,11 +83,11 @@ func (k *Cluster) certificate(name string, parent *x509.Certificate, by *ecdsa.P
 func (k *Cluster) kubeconfig(token string) string {
 	return fmt.Sprintf(`apiVersion: v1
 kind: Config
-clusters: [{name: test, cluster: {server: "https://%s:6443", certificate-authority: %s}}]
+clusters: [{name: test, cluster: {server: "https://%s", certificate-authority: %s}}]
 users: [{name: user, user: {token: %s}}]
 contexts: [{name: test, context: {cluster: test, user: user}}]
 current-context: test
-`, MasterAddress, k.Path("ca.crt"), token)
+`, k.API(), k.Path("ca.crt"), token)
 }
 
 // auditPolicy makes the API server log the programs that are started in pods.
@@ -101,8 +101,8 @@ rules:
 
 // StartServer starts the API server, with further options.
 func (k *Cluster) StartServer(options ...string) {
-	k.Server = k.run("kube-apiserver", append(options, "--etcd-servers", "http://127.0.0.1:2379", "--service-cluster-ip-range", k.both(ServiceNetwork, "fd00:96::/112"), "--advertise-address", MasterAddress,
-		"--bind-address", "0.0.0.0", "--tls-cert-file", k.Path("server.crt"), "--tls-private-key-file", k.Path("server.key"), "--token-auth-file", k.Path("tokens"),
+	k.Server = k.run("kube-apiserver", append(options, "--etcd-servers", "http://127.0.0.1:2379", "--service-cluster-ip-range", k.both(ServiceNetwork, "fd00:96::/112"), "--advertise-address", k.masterIP(),
+		"--bind-address", k.everyAddress(), "--tls-cert-file", k.Path("server.crt"), "--tls-private-key-file", k.Path("server.key"), "--token-auth-file", k.Path("tokens"),
 		"--authorization-mode", "RBAC", "--anonymous-auth=false", "--allow-privileged=true", "--kubelet-preferred-address-types", "InternalIP",
 		"--audit-policy-file", k.Path("audit.yaml"), "--audit-log-path", k.Path("audit.log"), "--service-account-issuer", "https://test", "--service-account-key-file", k.Path("account.key"), "--service-account-signing-key-file", k.Path("account.key"))...)
 }

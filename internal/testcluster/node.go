@@ -191,7 +191,7 @@ func (k *Cluster) startNode(n *Node) {
 	}
 	files := map[string]string{
 		"containerd.toml": strings.NewReplacer("IMAGE", SandboxImage, "LEVEL", level).Replace(containerdConfig),
-		"kubelet.yaml":    fmt.Sprintf(kubeletConfig, n.cgroup),
+		"kubelet.yaml":    fmt.Sprintf(kubeletConfig, k.everyAddress(), n.cgroup),
 	}
 	if k.options.CNI != nil {
 		files["cni.conflist"] = k.options.CNI(n.index)
@@ -302,6 +302,7 @@ conf_dir = "/etc/cni/net.d"
 
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
+address: %q
 authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
 authorization: {mode: AlwaysAllow}
 cgroupDriver: cgroupfs

@@ -68,9 +68,21 @@ func TestAClusterOfBothIPVersions(t *testing.T) {
 	k.Step("deletion leaves nothing", func(t *testing.T) { k.testDeletion(t, before) })
 }
 
+// A cluster without IPv4.
+func TestAClusterOfIPv6Alone(t *testing.T) {
+	k := install(t, testcluster.Options{Subnets: true, IPv6Only: true})
+	before := k.inventory()
+	k.Step("one apply makes the nodes ready", k.testApply)
+	k.Step("pods on two nodes reach each other", k.testPods)
+	k.Step("the check finds that pods reach everything", func(t *testing.T) { k.testCheck(t, 2*8) })
+	k.Step("clients everywhere reach a pod", k.testReach)
+	k.Step("policies decide which pods reach each other", k.testPolicies)
+	k.Step("deletion leaves nothing", func(t *testing.T) { k.testDeletion(t, before) })
+}
+
 func (k *installation) testCheck(t *testing.T, want int) {
 	// The API server is outside the pods' and the nodes' networks.
-	out, err := k.Command(filepath.Join(os.Getenv("WINDTUNNEL_BIN"), "vrouter"), "k8s", "check", "--image", k.image, "--outside", testcluster.MasterAddress+":6443", "-o", "json").CombinedOutput()
+	out, err := k.Command(filepath.Join(os.Getenv("WINDTUNNEL_BIN"), "vrouter"), "k8s", "check", "--image", k.image, "--outside", k.API(), "-o", "json").CombinedOutput()
 	t.Logf("%s", out)
 	var findings []api.Finding
 	if err != nil || json.Unmarshal(out, &findings) != nil || len(findings) != want {

@@ -54,7 +54,7 @@ func startFollowing(t *testing.T) *following {
 	k.kubectl("", "create", "clusterrolebinding", "limited", "--clusterrole="+NodeName, "--user=limited")
 	f := &following{controlled: k}
 	f.config = &rest.Config{
-		Host: "https://" + testcluster.MasterAddress + ":6443", BearerToken: testcluster.LimitedToken, TLSClientConfig: rest.TLSClientConfig{CAFile: k.Path("ca.crt")},
+		Host: "https://" + k.API(), BearerToken: testcluster.LimitedToken, TLSClientConfig: rest.TLSClientConfig{CAFile: k.Path("ca.crt")},
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			c, err := k.Dial(ctx, network, address)
 			if err != nil {

@@ -3,6 +3,8 @@ package k8s
 import (
 	"encoding/json"
 	"fmt"
+	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -53,7 +55,7 @@ spec:
 			var open []string
 			for _, flow := range [][2]string{{"shop/client", "shop/server"}, {"shop/client", "office/guest"}, {"office/guest", "shop/server"}} {
 				namespace, pod, _ := strings.Cut(flow[0], "/")
-				target := ip[flow[1]] + ":" + checkPort
+				target := net.JoinHostPort(ip[flow[1]], checkPort)
 				var errs map[string]string
 				out, err := k.Kubectl("", "-n", namespace, "exec", pod, "--", "vrouter", "k8s", "probe", target)
 				if err != nil || json.Unmarshal([]byte(out), &errs) != nil {
@@ -78,7 +80,11 @@ spec:
 	k.testTrace(t, k.Nodes[1], "shop/client", ip["shop/server"], "port %s, NetworkPolicy shop/closed does not allow it")
 	k.testTrace(t, k.Nodes[1], "office/guest", ip["shop/server"], "NetworkPolicy shop/closed does not allow it), unless it answers a flow of")
 	apply("clients", "{podSelector: {matchLabels: {app: server}}, ingress: [{from: [{podSelector: {matchLabels: {app: client}}}], ports: [{port: web}]}]}")
-	apply("outside", fmt.Sprintf("{podSelector: {matchLabels: {app: client}}, policyTypes: [Egress], egress: [{to: [{ipBlock: {cidr: %s, except: [%s/32]}}]}]}", testcluster.PodNetwork, ip["office/guest"]))
+	guest, network := netip.MustParseAddr(ip["office/guest"]), testcluster.PodNetwork
+	if guest.Is6() {
+		network = testcluster.PodNetwork6
+	}
+	apply("outside", fmt.Sprintf("{podSelector: {matchLabels: {app: client}}, policyTypes: [Egress], egress: [{to: [{ipBlock: {cidr: %q, except: [\"%v/%d\"]}}]}]}", network, guest, guest.BitLen()))
 	flows("labels and a named port allow a flow to the server, and a block without an exception one from the client", cs)
 	apply("offices", "{podSelector: {matchLabels: {app: server}}, ingress: [{from: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: office}}}]}]}")
 	flows("a namespace allows flows", cs+" "+gs)

@@ -33,7 +33,7 @@ type testCluster struct {
 func startCluster(t *testing.T, o testcluster.Options, install func(k *testcluster.Cluster)) *testCluster {
 	t.Helper()
 	k := &testCluster{Cluster: testcluster.Start(t, o)}
-	k.api = &cluster{base: "https://" + testcluster.MasterAddress + ":6443", http: k.Client(), proxy: &remote.Process{}}
+	k.api = &cluster{base: "https://" + k.API(), http: k.Client(), proxy: &remote.Process{}}
 	if install != nil {
 		install(k.Cluster)
 	}
