@@ -48,6 +48,8 @@ func TestACluster(t *testing.T) {
 	k.Step("policies decide which pods reach each other", k.testPolicies)
 	k.Step("a restart of the agents keeps connections and configuration", k.testRestart)
 	k.Step("another CNI configuration is an event of the node", k.testOtherPlugin)
+	k.Step("an agent that cannot load its programs is an event of its node", k.testNoPrograms)
+	k.Step("the check names an image that cannot be pulled", k.testCheckWithoutImage)
 	k.Step("a pod without a permission says so, and removes nothing", k.testPermission)
 	k.Step("a second apply changes nothing", func(t *testing.T) {
 		if said := k.kubectl(k.manifest, "apply", "-f", "-"); strings.Contains(said, "created") || strings.Contains(said, "configured") {
@@ -360,6 +362,32 @@ func (k *installation) testOtherPlugin(t *testing.T) {
 		t.Errorf("events %q, want one of %s", said, n.Name)
 	}
 	k.kubectl("", "-n", Namespace, "rollout", "status", "daemonset/"+NodeName, "--timeout=60s")
+}
+
+// testNoPrograms sets a limit for which no kernel makes a table.
+func (k *installation) testNoPrograms(t *testing.T) {
+	k.kubectl("", "-n", Namespace, "patch", "configmap", NodeName, "-p", `{"data": {"node.yaml": "limits: {flows: 4294967295}"}}`)
+	k.kubectl("", "-n", Namespace, "rollout", "restart", "daemonset/"+NodeName)
+	k.await("an event of a node, and the last message of the agent's pod, name the table", func() bool {
+		const want = "load the eBPF programs on Linux "
+		events := k.kubectl("", "get", "events", "--field-selector=involvedObject.kind=Node,reason="+agentFailed, "-o", "jsonpath={.items[*].message}")
+		pods := k.kubectl("", "-n", Namespace, "describe", "pods", "-l", "app="+NodeName)
+		return strings.Contains(events, want) && strings.Contains(events, "map flows") && strings.Contains(pods, want)
+	})
+	for i, p := range k.pods() {
+		k.ping(k.Nodes[i], k.pods()[1-i].Status.PodIP, p.Status.PodIP)
+	}
+	k.kubectl(k.manifest, "apply", "-f", "-")
+	k.kubectl("", "-n", Namespace, "rollout", "restart", "daemonset/"+NodeName)
+	k.kubectl("", "-n", Namespace, "rollout", "status", "daemonset/"+NodeName, "--timeout=90s")
+}
+
+func (k *installation) testCheckWithoutImage(t *testing.T) {
+	const image = "registry.invalid/vrouter:none"
+	out, err := k.Command(filepath.Join(os.Getenv("WINDTUNNEL_BIN"), "vrouter"), "k8s", "check", "--image", image).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "the image "+image+" cannot be pulled") {
+		t.Errorf("%v: %s", err, out)
+	}
 }
 
 // testPermission deletes the permissions, so that the pods cannot ask whether they are removed.
