@@ -81,11 +81,15 @@ func (v VRouter) About() About {
 }
 
 func (v VRouter) Needs() ([]string, []program.Program) {
-	device := "veth"
+	return []string{v.device(), "bpf", "vrouter"}, nil
+}
+
+// device returns the kind of the containers' devices. By default vrouter uses netkit if the kernel has it.
+func (v VRouter) device() string {
 	if v.Netkit {
-		device = probe.Netkit
+		return probe.Netkit
 	}
-	return []string{device, "bpf", "vrouter"}, nil
+	return "veth"
 }
 
 // The parts of vrouter's files that are used here.
@@ -197,10 +201,7 @@ func (v VRouter) Attach(n *Node) error {
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return fmt.Errorf("make the directory for vrouter's files: %w", err)
 	}
-	config := vrouterConfig{Node: n.Name, Socket: vrouterSocket(n), StateDir: filepath.Join(home, "state"), RunDir: home, Fabric: n.Fabric}
-	if v.Netkit {
-		config.Device = probe.Netkit
-	}
+	config := vrouterConfig{Node: n.Name, Socket: vrouterSocket(n), StateDir: filepath.Join(home, "state"), RunDir: home, Fabric: n.Fabric, Device: v.device()}
 	if v.Checksum {
 		config.Checksum = "on"
 	}

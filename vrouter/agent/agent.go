@@ -101,8 +101,13 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 
 // run opens the namespace, the store and the data path, and then serves the API.
 func (a *agent) run(ctx context.Context) (err error) {
-	if err := netdev.TryDevice(a.config.WorkloadDevice); err != nil {
-		return err
+	kind, why := netdev.ChooseDevice(a.config.WorkloadDevice)
+	if why != nil && a.config.WorkloadDevice == config.Netkit {
+		return fmt.Errorf("workload_device: netkit: %w; use Linux 6.10 or later with CONFIG_NETKIT=y, or set workload_device: auto", why)
+	}
+	a.config.WorkloadDevice = kind
+	if why != nil {
+		a.log.Info("new ports get veth devices", "reason", why)
 	}
 	if a.space, err = netdev.OpenNode(a.config); err != nil {
 		return err

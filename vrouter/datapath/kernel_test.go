@@ -1,6 +1,7 @@
 package datapath
 
 import (
+	"path/filepath"
 	"testing"
 
 	"windtunnel/internal/must"
@@ -11,7 +12,11 @@ import (
 func TestTheProgramsLoadOnAnotherKernel(t *testing.T) {
 	must.Long(t)
 	if !kerneltest.In() {
-		kerneltest.Run(t, kerneltest.Guest{Seconds: 120, Megabyte: 1024})
+		for _, kernel := range kerneltest.Kernels(t) {
+			t.Run(filepath.Base(kernel), func(t *testing.T) {
+				kerneltest.Run(t, kerneltest.Guest{Seconds: 120, Megabyte: 1024, Kernel: kernel, Tests: "^TestTheProgramsLoadOnAnotherKernel$"})
+			})
+		}
 		return
 	}
 	must.Succeed(t, kerneltest.Prepare())

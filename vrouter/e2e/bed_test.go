@@ -51,6 +51,7 @@ func TestMain(m *testing.M) {
 				return 1
 			}
 			program, patience = kerneltest.Program, 10
+			os.Setenv("PATH", "/bin:"+os.Getenv("PATH"))
 			return m.Run()
 		}
 		if os.Geteuid() != 0 {

@@ -1,14 +1,23 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
 	"golang.org/x/net/icmp"
 	"golang.org/x/net/ipv4"
 	"golang.org/x/net/ipv6"
@@ -27,18 +36,21 @@ var bedModules = []string{
 	"drivers/net/vxlan/vxlan", "net/sched/sch_ingress", "net/sched/cls_bpf", "net/sched/sch_tbf", "net/netfilter/nfnetlink", "net/xfrm/xfrm_algo", "net/xfrm/xfrm_user",
 }
 
+const netkitOption = "CONFIG_NETKIT=y"
+
 // Workloads with netkit devices exchange packets on one node, and between nodes by each
-// encapsulation. Node b decapsulates in tc instead of XDP.
+// encapsulation. Node b decapsulates in tc instead of XDP. A port keeps its veth device when its node's new ports
+// get netkit devices.
 func TestNetkitDevicesCarryTraffic(t *testing.T) {
+	must.Long(t)
 	if !kerneltest.In() {
-		kerneltest.Needs(t, "CONFIG_NETKIT=y")
-		kerneltest.Run(t, kerneltest.Guest{Seconds: 540, Megabyte: 2048, Modules: bedModules, Program: program})
+		kerneltest.Run(t, kerneltest.Guest{Option: netkitOption, Seconds: 900, Megabyte: 2048, Modules: bedModules, Program: program})
 		return
 	}
-	if err := netdev.TryDevice(config.Netkit); err != nil {
+	if _, err := netdev.ChooseDevice(config.Netkit); err != nil {
 		t.Skip(err)
 	}
-	b := newBed(t, options{config: map[string]any{"workload_device": "netkit"}})
+	b := newBed(t, options{})
 	b.nodes[1].config["xdp"] = "off"
 	for _, encap := range []model.Encapsulation{model.Direct, model.VXLAN, model.MPLSoUDP} {
 		for _, forwarding := range []model.Forwarding{model.L3, model.L2} {
@@ -48,6 +60,78 @@ func TestNetkitDevicesCarryTraffic(t *testing.T) {
 			b.run(fmt.Sprintf("%s %s", encap, forwarding), func(t *testing.T) { netkitTraffic(t, b, encap, forwarding) })
 		}
 	}
+	b.run("veth", func(t *testing.T) {
+		b.nodes[0].restartWith("veth")
+		x, z := pair(b, model.L3, false, model.MPLSoUDP)
+		b.nodes[0].restartWith("auto")
+		y := b.workload("new", "red", 0, "10.1.0.12", "fd00:1::12")
+		b.apply()
+		for port, want := range map[string]bool{"x": false, "new": true} {
+			if mode := b.nodes[0].vif(port).Mode; strings.HasPrefix(mode, "netkit+") != want {
+				t.Errorf("the programs of port %s are attached by %s", port, mode)
+			}
+		}
+		for _, ends := range [][2]*workload{{x, y}, {y, x}, {x, z}, {z, y}} {
+			checkTransfer(ends[0], ends[1], 4, 1<<20)
+			checkTransfer(ends[0], ends[1], 6, 1<<20)
+		}
+		workloadKeepsItsProgram(t, b, y)
+	})
+}
+
+// restartWith restarts the agent with another kind of devices for new ports.
+func (n *node) restartWith(kind string) {
+	n.bed.t.Helper()
+	n.kill(unix.SIGTERM)
+	n.config["workload_device"] = kind
+	n.start()
+}
+
+// workloadKeepsItsProgram checks that root in a workload's namespace can neither change its netkit device nor attach
+// a program to it, and that the device drops what it sends without the agent's program.
+func workloadKeepsItsProgram(t *testing.T, b *bed, w *workload) {
+	l := must.Get(b.handle(b.nodes[0].ns).LinkByName(b.nodes[0].vif(w.port.Name).Device))(t)
+	device, ok := l.(*netlink.Netkit)
+	if !ok || device.PeerPolicy != netlink.NETKIT_POLICY_BLACKHOLE {
+		t.Errorf("the node's end is %+v, want a netkit device whose peer drops packets by default", l)
+	}
+	must.Succeed(t, in(w.ns, func() error {
+		inside, err := netlink.LinkByName("eth0")
+		if err != nil {
+			return err
+		}
+		program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}, License: "GPL"})
+		if err != nil {
+			return err
+		}
+		defer program.Close()
+		for _, at := range []ebpf.AttachType{ebpf.AttachNetkitPrimary, ebpf.AttachNetkitPeer} {
+			attached, err := link.AttachNetkit(link.NetkitOptions{Interface: inside.Attrs().Index, Program: program, Attach: at})
+			if err == nil {
+				t.Error("a workload attached a program to its netkit device")
+				attached.Close()
+			} else if !errors.Is(err, unix.EACCES) {
+				t.Errorf("a workload attaches a program to its netkit device: %v, want %v", err, unix.EACCES)
+			}
+		}
+		change := &netlink.Netkit{LinkAttrs: *inside.Attrs(), Mode: netlink.NETKIT_MODE_L2, Scrub: netlink.NETKIT_SCRUB_DEFAULT, PeerScrub: netlink.NETKIT_SCRUB_DEFAULT}
+		if err := netlink.LinkModify(change); !errors.Is(err, unix.EACCES) {
+			t.Errorf("a workload changes the policy of its netkit device: %v, want %v", err, unix.EACCES)
+		}
+		return nil
+	}))
+}
+
+// Other tests run with a kernel that has netkit, so with netkit devices.
+func TestOthersWithNetkitDevices(t *testing.T) {
+	tests := os.Getenv("VROUTER_GUEST_TESTS")
+	if tests == "" {
+		t.Skip("takes minutes; set VROUTER_GUEST_TESTS to a pattern of tests")
+	}
+	kerneltest.Run(t, kerneltest.Guest{
+		Option: netkitOption, Seconds: 3600, Megabyte: 4096, Modules: guestModules, Program: program, Tests: tests,
+		Programs: []string{"ip", "bridge", "ethtool", "ping", "traceroute", "tcpdump", "setpriv", "busybox"},
+	})
 }
 
 func netkitTraffic(t *testing.T, b *bed, encap model.Encapsulation, forwarding model.Forwarding) {
@@ -64,8 +148,8 @@ func netkitTraffic(t *testing.T, b *bed, encap model.Encapsulation, forwarding m
 		b.nodes[1].awaitWays("a", "direct")
 	}
 	vif := b.nodes[0].vif("x")
-	if vif.Mode != "netkit+tcx" {
-		t.Errorf("the programs are attached by %s, want netkit+tcx", vif.Mode)
+	if !strings.HasPrefix(vif.Mode, "netkit+") { // a check for drift replaces clsact by tcx
+		t.Errorf("the programs are attached by %s, want netkit", vif.Mode)
 	}
 	// While the state is applied, one node knows the network and the ports before the other.
 	atStart := []map[string]uint64{b.nodes[0].drops(), b.nodes[1].drops()}
@@ -109,6 +193,119 @@ func netkitTraffic(t *testing.T, b *bed, encap model.Encapsulation, forwarding m
 				t.Errorf("node %s dropped %d packets with the reason %s", node.name, n-atStart[i][reason], reason)
 			}
 		}
+	}
+}
+
+// A packet of a workload passes a queue of the kernel (the backlog of a CPU) once on its way to another node with
+// veth devices, and never with netkit devices. On the same node it passes one queue with both.
+func TestPacketsOfNetkitDevicesPassNoQueue(t *testing.T) {
+	must.Long(t)
+	if !kerneltest.In() {
+		kerneltest.Run(t, kerneltest.Guest{Option: netkitOption, Seconds: 600, Megabyte: 2048, Modules: bedModules, Program: program})
+		return
+	}
+	if _, err := netdev.ChooseDevice(config.Netkit); err != nil {
+		t.Skip(err)
+	}
+	const packets = 200
+	for kind, want := range map[string]struct{ near, far int }{"veth": {1, 1}, "netkit": {1, 0}} {
+		b := newBed(t, options{config: map[string]any{"workload_device": kind}})
+		x, _ := pair(b, model.L3, false, model.Direct)
+		near, far := b.workload("near", "red", 0, "10.1.0.20"), b.workload("far", "red", 1, "10.1.0.21")
+		b.apply()
+		b.nodes[0].awaitWays("b", "direct")
+		for _, way := range []struct {
+			name     string
+			from, to netns.NsHandle
+			address  netip.Addr
+			passes   int
+		}{
+			{"between nodes, without vrouter", b.nodes[0].ns, b.nodes[1].ns, b.nodes[1].v4, 0},
+			{"between workloads of a node", x.ns, near.ns, near.ip(4), want.near},
+			{"between workloads of two nodes", x.ns, far.ns, far.ip(4), want.far},
+		} {
+			send := datagrams(t, way.from, way.to, way.address)
+			send(1) // resolves neighbours
+			runs := programRuns(t, "from_workload")
+			queued := countQueued(t, func() { send(packets) })
+			runs = programRuns(t, "from_workload") - runs
+			t.Logf("%s devices, %d packets %s: packets in queues by receiving device %v; from_workload ran %d times", kind, packets, way.name, queued, runs)
+			passes := 0
+			for device, n := range queued {
+				if device == "eth0" || strings.HasPrefix(device, netdev.HostPrefix) {
+					passes += n
+				}
+			}
+			if more := passes - packets*way.passes; more < 0 || more > packets/10 { // other packets, such as neighbour discovery
+				t.Errorf("%s devices: %d packets %s passed %d queues of workloads' devices, want %d each", kind, packets, way.name, passes, way.passes)
+			}
+		}
+	}
+}
+
+// datagrams returns a function that sends n datagrams from one namespace to another, and receives each before it
+// sends the next one.
+func datagrams(t *testing.T, from, to netns.NsHandle, address netip.Addr) (send func(n int)) {
+	t.Helper()
+	var receiver net.PacketConn
+	var sender net.Conn
+	must.Succeed(t, in(to, func() (err error) {
+		receiver, err = net.ListenPacket("udp4", ":7")
+		return err
+	}))
+	must.Succeed(t, in(from, func() (err error) {
+		sender, err = net.Dial("udp4", address.String()+":7")
+		return err
+	}))
+	t.Cleanup(func() { sender.Close(); receiver.Close() })
+	return func(n int) {
+		for range n {
+			must.Get(sender.Write([]byte("one")))(t)
+			must.Equal(t, 1, receive(receiver, 1, patience*time.Second))
+		}
+	}
+}
+
+// countQueued returns how many packets the kernel queued for each receiving device, during f.
+func countQueued(t *testing.T, f func()) map[string]int {
+	t.Helper()
+	const events = "/sys/kernel/tracing"
+	if err := unix.Mount("tracefs", events, "tracefs", 0, ""); err != nil && err != unix.EBUSY {
+		t.Fatal(err)
+	}
+	const event = events + "/events/net/netif_rx/"
+	must.Succeed(t, os.WriteFile(event+"trigger", []byte("hist:keys=name"), 0o644))
+	f()
+	text := must.Get(os.ReadFile(event + "hist"))(t)
+	must.Succeed(t, os.WriteFile(event+"trigger", []byte("!hist:keys=name"), 0o644))
+	counts := map[string]int{}
+	for _, m := range regexp.MustCompile(`name: (\S+)\s.*hitcount:\s+(\d+)`).FindAllStringSubmatch(string(text), -1) {
+		counts[m[1]] = must.Get(strconv.Atoi(m[2]))(t)
+	}
+	return counts
+}
+
+// programRuns returns how often the kernel has run the programs with a name.
+func programRuns(t *testing.T, name string) (runs uint64) {
+	t.Helper()
+	must.Succeed(t, os.WriteFile("/proc/sys/kernel/bpf_stats_enabled", []byte("1"), 0o644))
+	for id := ebpf.ProgramID(0); ; {
+		next, err := ebpf.ProgramGetNextID(id)
+		if errors.Is(err, os.ErrNotExist) {
+			return runs
+		}
+		must.Succeed(t, err)
+		id = next
+		p, err := ebpf.NewProgramFromID(id)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		must.Succeed(t, err)
+		info := must.Get(p.Info())(t)
+		if info.Name == name {
+			runs += must.Get(p.Stats())(t).RunCount
+		}
+		p.Close()
 	}
 }
 
@@ -199,17 +396,29 @@ func (w *workload) ping(to netip.Addr, hops int) (got icmp.Type, err error) {
 	}
 }
 
-// A kernel without netkit is refused with the reason and a remedy.
-func TestAKernelWithoutNetkitIsRefused(t *testing.T) {
-	if netdev.TryDevice(config.Netkit) == nil {
+// A kernel without netkit is refused with the reason and a remedy. By default, its ports get veth devices.
+func TestAKernelWithoutNetkitUsesVeth(t *testing.T) {
+	b := newBed(t, options{nodes: 1, config: map[string]any{"workload_device": "netkit"}})
+	if _, err := netdev.ChooseDevice(config.Netkit); err == nil {
 		t.Skip("this kernel has netkit")
 	}
-	b := newBed(t, options{nodes: 1, config: map[string]any{"workload_device": "netkit"}})
 	n := b.nodes[0]
 	b.must(n.launch())
 	err := n.agent.Wait()
 	n.agent = nil
-	if log := n.log(); err == nil || !strings.Contains(log, "workload_device: netkit: this kernel has no such devices; use Linux 6.8 or later with CONFIG_NETKIT=y, or set workload_device: veth") {
+	if log := n.log(); err == nil || !strings.Contains(log, "workload_device: netkit: this kernel has no netkit devices with a MAC address of choice; use Linux 6.10 or later with CONFIG_NETKIT=y, or set workload_device: auto") {
 		t.Errorf("the agent ended with %v and wrote:\n%s", err, log)
+	}
+	delete(n.config, "workload_device")
+	b.state.Networks = []model.Network{{Name: "red", ID: 291, Subnets: subnets("10.1.0.0/16")}}
+	b.state.Nodes = b.nodesOf(false)
+	b.workload("x", "red", 0, "10.1.0.10")
+	b.up()
+	device := n.vif("x").Device
+	if kind := must.Get(b.handle(n.ns).LinkByName(device))(t).Type(); kind != "veth" {
+		t.Errorf("the port has a device of the kind %s, want veth", kind)
+	}
+	if log := n.log(); !strings.Contains(log, "new ports get veth devices") {
+		t.Errorf("the log does not say that new ports get veth devices:\n%s", log)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Key names the environment variable with the path of a kernel image.
+// Key names the environment variable with the paths of kernel images, separated by colons.
 const Key = "VROUTER_TEST_KERNEL"
 
 // Guest is the machine that runs a test.
@@ -26,6 +26,9 @@ type Guest struct {
 	Namespace  string   // name of the network namespace in which QEMU runs; "": that of the test
 	Cards      []Card   // eth0 and so on; they need the modules of CardModules
 	Programs   []string // programs of the host, which the guest gets in /bin, with their libraries; busybox is also /bin/sh
+	Kernel     string   // path of the kernel image; "": the last one of Key, or with Option the last that has it
+	Option     string   // line of the kernel's configuration that the test needs, such as "CONFIG_NETKIT=y"
+	Tests      string   // pattern of the tests to run; "": the test that calls Run
 	Image      string   // tar archive of a root file system with systemd, which runs the test as a service; "": the test is init
 }
 
@@ -64,15 +67,31 @@ func Run(t *testing.T, g Guest) {
 	Start(t, g).Wait()
 }
 
-// Needs skips a test if the configuration beside the kernel image lacks an option, such as
-// "CONFIG_NETKIT=y". If there is no such file, the test must try the feature in the guest.
-func Needs(t *testing.T, option string) {
+// Kernels returns the paths of Key. It skips the test if there is none.
+func Kernels(t *testing.T) []string {
 	t.Helper()
-	path := strings.Replace(os.Getenv(Key), "/vmlinuz-", "/config-", 1)
-	options, err := os.ReadFile(path)
-	if err == nil && !slices.Contains(strings.Split(string(options), "\n"), option) {
-		t.Skipf("needs a kernel with %s, which %s lacks", option, path)
+	if os.Getenv(Key) == "" {
+		t.Skip("needs the path of a kernel image in " + Key + "; get one with: make setup")
 	}
+	return strings.Split(os.Getenv(Key), ":")
+}
+
+// kernel returns the kernel of a guest, or skips the test. A kernel without a configuration beside its image
+// may have the option: the test must try the feature in the guest.
+func (g Guest) kernel(t *testing.T) string {
+	t.Helper()
+	if g.Kernel != "" {
+		return g.Kernel
+	}
+	all := Kernels(t)
+	for _, path := range slices.Backward(all) {
+		options, err := os.ReadFile(strings.Replace(path, "/vmlinuz-", "/config-", 1))
+		if g.Option == "" || err != nil || slices.Contains(strings.Split(string(options), "\n"), g.Option) {
+			return path
+		}
+	}
+	t.Skipf("needs a kernel with %s, which %s lacks", g.Option, strings.Join(all, ", "))
+	return ""
 }
 
 // Prepare mounts the guest's filesystems, loads its modules, and starts the process again,

@@ -43,7 +43,7 @@ type Config struct {
 	Limits         Limits                `yaml:"limits"`          // sizes of tables
 	XDP            Switch                `yaml:"xdp"`             // auto (default), off
 	TCX            Switch                `yaml:"tcx"`             // auto (default), off: classic tc filters
-	WorkloadDevice WorkloadDevice        `yaml:"workload_device"` // devices that the agent creates for ports: veth (default), netkit
+	WorkloadDevice WorkloadDevice        `yaml:"workload_device"` // devices that the agent creates for ports: auto (default), veth, netkit
 	VXLANGRO       Switch                `yaml:"vxlan_gro"`       // auto (default): the kernel merges VXLAN packets; off: XDP decapsulates them
 	UDPChecksum    Switch                `yaml:"udp_checksum"`    // outer UDP checksums: auto (default): over IPv6, except in superpackets to other nodes; on: in all packets; off: in none
 	Resolvers      []netip.Addr          `yaml:"resolvers"`       // answer the DNS queries of workloads for names outside their networks; default: those of /etc/resolv.conf
@@ -76,10 +76,11 @@ const (
 // WorkloadDevice is the kind of the device pairs that connect workloads, as the kernel names it.
 type WorkloadDevice string
 
-// Kinds of device pairs. Netkit needs Linux 6.8.
+// Kinds of device pairs. AutoDevice: netkit if the kernel has it, else veth.
 const (
-	Veth   WorkloadDevice = "veth"
-	Netkit WorkloadDevice = "netkit"
+	AutoDevice WorkloadDevice = "auto"
+	Veth       WorkloadDevice = "veth"
+	Netkit     WorkloadDevice = "netkit"
 )
 
 // Defaults and limits of Config.
@@ -165,7 +166,7 @@ func (c Config) WithDefaults() Config {
 	c.StateDir = cmp.Or(c.StateDir, filepath.Join(defaultStateDir, c.Node))
 	c.XDP, c.TCX, c.VXLANGRO = cmp.Or(c.XDP, Auto), cmp.Or(c.TCX, Auto), cmp.Or(c.VXLANGRO, Auto)
 	c.UDPChecksum = cmp.Or(c.UDPChecksum, Auto)
-	c.WorkloadDevice = cmp.Or(c.WorkloadDevice, Veth)
+	c.WorkloadDevice = cmp.Or(c.WorkloadDevice, AutoDevice)
 	c.Limits.LinkLabels = cmp.Or(c.Limits.LinkLabels, defaultLinkLabels)
 	c.RepairInterval = cmp.Or(c.RepairInterval, defaultRepair)
 	c.Lease = cmp.Or(c.Lease, fleet.DefaultLease)
@@ -200,8 +201,8 @@ func (c Config) Validate() error {
 	if c.UDPChecksum != Auto && c.UDPChecksum != On && c.UDPChecksum != Off {
 		fail("udp_checksum: %q is not auto, on or off", c.UDPChecksum)
 	}
-	if c.WorkloadDevice != Veth && c.WorkloadDevice != Netkit {
-		fail("workload_device: %q is neither veth nor netkit", c.WorkloadDevice)
+	if c.WorkloadDevice != AutoDevice && c.WorkloadDevice != Veth && c.WorkloadDevice != Netkit {
+		fail("workload_device: %q is not auto, veth or netkit", c.WorkloadDevice)
 	}
 	if address, err := store.ParseAddress(c.Store); err != nil {
 		fail("%w", err)

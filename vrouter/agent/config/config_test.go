@@ -20,7 +20,7 @@ func TestConfigFillsInWhatIsLeftOut(t *testing.T) {
 	got := must.Get(parseConfig([]byte("node: a\n"), "/etc/vrouter"))(t)
 	want := Config{
 		Node: "a", Socket: "/run/vrouter/a.sock", StateDir: "/var/lib/vrouter/a", RunDir: "/run/vrouter",
-		XDP: Auto, TCX: Auto, WorkloadDevice: Veth, VXLANGRO: Auto, UDPChecksum: Auto, RepairInterval: 5 * time.Second, Lease: 90 * time.Second, Handover: 5 * time.Second, FlowIdle: 3 * time.Minute, FlowUnanswered: 30 * time.Second, FlowClosed: 10 * time.Second,
+		XDP: Auto, TCX: Auto, WorkloadDevice: AutoDevice, VXLANGRO: Auto, UDPChecksum: Auto, RepairInterval: 5 * time.Second, Lease: 90 * time.Second, Handover: 5 * time.Second, FlowIdle: 3 * time.Minute, FlowUnanswered: 30 * time.Second, FlowClosed: 10 * time.Second,
 		Limits: Limits{LinkLabels: 100},
 	}
 	must.Equal(t, want, got, samePrefix)
@@ -69,7 +69,7 @@ func TestConfigIsRefusedWithTheFieldAndTheRemedy(t *testing.T) {
 		"node: a\nudp_checksum: yes":          `udp_checksum: "yes" is not auto, on or off`,
 		"node: a\nxdp: yes":                   `xdp: "yes" is neither auto nor off`,
 		"node: a\ntcx: native":                `tcx: "native" is neither auto nor off`,
-		"node: a\nworkload_device: tap":       `workload_device: "tap" is neither veth nor netkit`,
+		"node: a\nworkload_device: tap":       `workload_device: "tap" is not auto, veth or netkit`,
 		"node: a\nfabric: [\"\"]":             `fabric[0]: "" is not a device name: it is empty`,
 		"node: a\nfabric: [\"eth%d\"]":        `fabric[0]: "eth%d" is not a device name: the kernel refuses the byte '%'`,
 		"node: a\nfabric: [a-name-too-long1]": "fabric[0]",

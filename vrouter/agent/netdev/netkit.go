@@ -15,13 +15,14 @@ import (
 // newPair describes a pair of devices. attrs are the attributes of the node's end. inside is
 // the name of the workload's end, mac its MAC address, and namespace its network namespace (a
 // netlink.NsFd; nil: the node's namespace). The kernel clears the marks of frames that come
-// from another namespace.
+// from another namespace. Without a program at its hook, the workload's end of a netkit pair drops
+// all that the workload sends.
 func newPair(kind config.WorkloadDevice, attrs netlink.LinkAttrs, inside string, mac net.HardwareAddr, namespace any) netlink.Link {
 	if kind != config.Netkit {
 		return &netlink.Veth{LinkAttrs: attrs, PeerName: inside, PeerHardwareAddr: mac, PeerNamespace: namespace}
 	}
 	l := &netlink.Netkit{
-		LinkAttrs: attrs, Mode: netlink.NETKIT_MODE_L2,
+		LinkAttrs: attrs, Mode: netlink.NETKIT_MODE_L2, PeerPolicy: netlink.NETKIT_POLICY_BLACKHOLE,
 		Scrub: netlink.NETKIT_SCRUB_DEFAULT, PeerScrub: netlink.NETKIT_SCRUB_DEFAULT,
 	}
 	peer := netlink.NewLinkAttrs()
@@ -30,32 +31,33 @@ func newPair(kind config.WorkloadDevice, attrs netlink.LinkAttrs, inside string,
 	return l
 }
 
-// TryDevice returns nil if the kernel has this kind of device. It creates a pair in a new
-// network namespace.
-func TryDevice(kind config.WorkloadDevice) error {
-	if kind == config.Veth {
-		return nil
+// ChooseDevice returns the kind of the pairs that the agent makes. For config.AutoDevice this is
+// netkit, or veth with the reason why not netkit. It tries a netkit pair in a new network namespace.
+func ChooseDevice(want config.WorkloadDevice) (kind config.WorkloadDevice, why error) {
+	if want == config.Veth {
+		return want, nil
 	}
 	result := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // not unlocked, so the thread and its namespace end with the goroutine
-		result <- tryPair(kind)
+		result <- tryNetkit()
 	}()
 	err := <-result
+	if err == nil {
+		return config.Netkit, nil
+	}
 	if errors.Is(err, unix.EOPNOTSUPP) {
-		err = errors.New("this kernel has no such devices")
+		err = errors.New("this kernel has no netkit devices with a MAC address of choice")
 	}
-	if err != nil {
-		return fmt.Errorf("workload_device: %s: %w; use Linux 6.8 or later with CONFIG_NETKIT=y, or set workload_device: veth", kind, err)
-	}
-	return nil
+	return config.Veth, err
 }
 
-func tryPair(kind config.WorkloadDevice) error {
+// tryNetkit gives the workload's end a MAC address, which the first kernels with netkit refuse.
+func tryNetkit() error {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		return fmt.Errorf("create a network namespace: %w", err)
 	}
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = "near"
-	return netlink.LinkAdd(newPair(kind, attrs, "far", nil, nil))
+	return netlink.LinkAdd(newPair(config.Netkit, attrs, "far", net.HardwareAddr{2, 0, 0, 0, 0, 1}, nil))
 }
