@@ -27,7 +27,7 @@ func (b *bed) raise(spaces ...netns.NsHandle) {
 		links, err := h.LinkList()
 		b.must(err)
 		for _, l := range links {
-			if l.Type() != "veth" {
+			if l.Type() != "veth" && l.Type() != "netkit" {
 				continue
 			}
 			for _, set := range []func(netlink.Link, int) error{h.LinkSetGSOMaxSize, h.LinkSetGROMaxSize, h.LinkSetGSOIPv4MaxSize, h.LinkSetGROIPv4MaxSize} {

@@ -328,7 +328,7 @@ func TestCNIUnderLoadAndKillsLeaksNothing(t *testing.T) {
 				return err
 			}
 			for _, l := range links {
-				if strings.HasPrefix(l.Attrs().Name, "vr-") && l.Type() == "veth" {
+				if strings.HasPrefix(l.Attrs().Name, "vr-") && (l.Type() == "veth" || l.Type() == "netkit") {
 					return fmt.Errorf("node %s still has %s", n.name, l.Attrs().Name)
 				}
 			}

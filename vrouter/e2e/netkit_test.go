@@ -130,7 +130,7 @@ func TestOthersWithNetkitDevices(t *testing.T) {
 	}
 	kerneltest.Run(t, kerneltest.Guest{
 		Option: netkitOption, Seconds: 3600, Megabyte: 4096, Modules: guestModules, Program: program, Tests: tests,
-		Programs: []string{"ip", "bridge", "ethtool", "ping", "traceroute", "tcpdump", "setpriv", "busybox"},
+		Programs: []string{"ip", "bridge", "ethtool", "ping", "traceroute", "tcpdump", "setpriv", "sysctl", "busybox"},
 	})
 }
 
