@@ -130,7 +130,8 @@ func TestOthersWithNetkitDevices(t *testing.T) {
 	}
 	kerneltest.Run(t, kerneltest.Guest{
 		Option: netkitOption, Seconds: 3600, Megabyte: 4096, Modules: guestModules, Program: program, Tests: tests,
-		Programs: []string{"ip", "bridge", "ethtool", "ping", "traceroute", "tcpdump", "setpriv", "sysctl", "busybox"},
+		Programs:   []string{"ip", "bridge", "ethtool", "ping", "traceroute", "tcpdump", "setpriv", "sysctl", "cat", "busybox"},
+		Parameters: "VROUTER_BULK=1", // emulated CPUs are slow
 	})
 }
 

@@ -26,7 +26,7 @@ type Guest struct {
 	Namespace  string   // name of the network namespace in which QEMU runs; "": that of the test
 	Cards      []Card   // eth0 and so on; they need the modules of CardModules
 	Programs   []string // programs of the host, which the guest gets in /bin, with their libraries; busybox is also /bin/sh
-	Kernel     string   // path of the kernel image; "": the last one of Key, or with Option the last that has it
+	Kernel     string   // path of the kernel image; "": the first one of Key that has Option
 	Option     string   // line of the kernel's configuration that the test needs, such as "CONFIG_NETKIT=y"
 	Tests      string   // pattern of the tests to run; "": the test that calls Run
 	Image      string   // tar archive of a root file system with systemd, which runs the test as a service; "": the test is init
@@ -84,7 +84,7 @@ func (g Guest) kernel(t *testing.T) string {
 		return g.Kernel
 	}
 	all := Kernels(t)
-	for _, path := range slices.Backward(all) {
+	for _, path := range all {
 		options, err := os.ReadFile(strings.Replace(path, "/vmlinuz-", "/config-", 1))
 		if g.Option == "" || err != nil || slices.Contains(strings.Split(string(options), "\n"), g.Option) {
 			return path
