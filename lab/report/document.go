@@ -35,6 +35,7 @@ func Document(r *model.Report) document.Document {
 	d.Add(
 		document.Section{Drawing: "other-panels"},
 		document.Section{Drawing: "cells"},
+		document.Section{Title: "How the figures change with the traffic", Drawing: "curves", Short: "Curves"},
 		document.Section{Title: "Cost against the baseline", Drawing: "ratios", Short: "Ratios"},
 		document.Section{Title: "Every trial", Drawing: "trials", Short: "Trials"},
 		document.Section{Title: "Where the CPU time goes", Drawing: "profiles", Short: "CPU profiles"},

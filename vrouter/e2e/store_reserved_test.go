@@ -88,7 +88,6 @@ func reservedBed(t *testing.T) (*dockerd, func(body map[string]any) string) {
 // The plugin frees an address that Docker reserved but did not use. It keeps addresses of
 // endpoints and auxiliary addresses.
 func TestAnAddressThatDockerDoesNotUseIsFreed(t *testing.T) {
-	must.Long(t)
 	t.Parallel()
 	d, reserve := reservedBed(t)
 	auxiliary, used, lost := reserve(map[string]any{"Address": "10.1.0.200"}), reserve(map[string]any{}), reserve(map[string]any{})

@@ -41,7 +41,6 @@ func (b *bed) learned(n *node, network uint32) bool {
 // A switch that does not flood learns the labels of a new network before the first packets,
 // although the agents announce all networks only every 5 s and every minute. Nothing is lost.
 func TestASwitchThatDoesNotFloodLearnsANewNetworkAtOnce(t *testing.T) {
-	must.Long(t)
 	t.Parallel()
 	needs(t, "bridge")
 	b := newBed(t, options{nodes: 4})

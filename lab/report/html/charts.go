@@ -23,6 +23,7 @@ type charts struct {
 	Series []series `json:"series"`
 	// Older runs have no data for these fields; they are omitted then.
 	Ladders []ladder    `json:"ladders,omitempty"`
+	Curves  []curve     `json:"curves,omitempty"`
 	Trials  *strips     `json:"trials,omitempty"`
 	Cells   []cellChart `json:"cells,omitempty"`
 }
@@ -76,7 +77,7 @@ func (b *builder) charts(tables []tables.Figures) charts {
 	}
 	c.Ratios = b.ratios()
 	c.Series = b.series()
-	c.Ladders = b.ladders()
+	c.Ladders, c.Curves = b.ladders(), b.curves()
 	for _, system := range b.cells() {
 		c.Cells = append(c.Cells, system.Charts...)
 	}

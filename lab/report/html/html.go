@@ -131,7 +131,7 @@ func Style() string { return style }
 // parts are the parts of the report's script, in the order in which they run. They
 // share one closure, so a part may use the names of earlier parts.
 var parts = []string{
-	"kit", "bars", "cells", "latency", "ratios", "series", "roundtrips", "ladder", "trials",
+	"kit", "bars", "cells", "latency", "ratios", "series", "roundtrips", "ladder", "curves", "trials",
 	"charts", "save", "report", "draw", "choose", "tree", "flame", "profiles", "tables", "download",
 }
 

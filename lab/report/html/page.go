@@ -126,7 +126,7 @@ func (b *builder) drawings(list []tables.Figures, c charts, p *profileList) map[
 	one := min(len(all), 1)
 	return map[string]any{
 		"findings": sentences.Brief(b.r), "systems": b.overview(), "first-panels": all[:one], "conditions": sentences.Conditions(b.r),
-		"cards": b.cards(), "validity": b.validity(), "hypotheses": b.r.Hypotheses, "ladders": c.Ladders,
+		"cards": b.cards(), "validity": b.validity(), "hypotheses": b.r.Hypotheses, "ladders": c.Ladders, "curves": c.Curves,
 		"other-panels": all[one:], "cells": b.cells(), "ratios": ratioAlt(c.Ratios), "trials": c.Trials,
 		"profiles": p, "series": allSeries(c.Series), "path": b.topologies(),
 		"figures": append([]figureGroup{{Tables: all}}, b.elsewhere()...),

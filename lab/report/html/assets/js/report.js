@@ -11,4 +11,5 @@ panels.forEach(p => add('c-' + p.id, width => (p.kind === 'latency' ? latency : 
 if (data.ratios) add('c-ratios', width => ratios(data.ratios, width));
 if (data.series) { add('c-series', time); add('c-series-latency', roundTrips); }
 (data.ladders || []).forEach(l => add('c-' + l.id, width => waterfall(l, width)));
+(data.curves || []).forEach(c => add('c-' + c.id, () => curves(c)));
 if (data.trials) add('c-trials', everyTrial);
