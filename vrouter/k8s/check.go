@@ -31,6 +31,8 @@ const (
 	podsReady = 2 * time.Minute
 	cleanTime = 30 * time.Second
 	checkName = "vrouter-check"
+	// probeAttempts are the attempts to read a pod's results: kubectl can lose them ("Unknown stream id 1, discarding message").
+	probeAttempts = 3
 )
 
 //go:embed check.yaml
@@ -279,13 +281,18 @@ func (c *Check) probe(ctx context.Context, pod, node string, targets []target) (
 	for _, t := range targets {
 		args = append(args, t.address)
 	}
-	out, err := c.kubectl(ctx, "", args...)
-	if err != nil {
-		return nil, err
-	}
 	var results map[string]string
-	if err := json.Unmarshal(out, &results); err != nil {
-		return nil, fmt.Errorf("read the results of pod %s: %w", pod, err)
+	for attempt := 1; ; attempt++ {
+		out, err := c.kubectl(ctx, "", args...)
+		if err != nil {
+			return nil, err
+		}
+		if err = json.Unmarshal(out, &results); err == nil {
+			break
+		}
+		if attempt == probeAttempts {
+			return nil, fmt.Errorf("read the results of pod %s: %w", pod, err)
+		}
 	}
 	for _, t := range targets {
 		f := api.Finding{Topic: node, Level: api.LevelOK, Text: fmt.Sprintf("a pod connects to %s, %s", t.what, t.address)}

@@ -68,11 +68,11 @@ func (k *installation) testReach(t *testing.T) {
 		clusterIP := k.clusterIP("reach", ip.IP)
 		targets := []string{net.JoinHostPort(ip.IP.String(), checkPort), net.JoinHostPort(clusterIP, "80")}
 		for _, n := range k.Nodes {
-			said, err := k.vrouter(n, append([]string{"k8s", "probe"}, targets...)...)
-			checkProbe(t, "node "+n.Name, said, err, targets)
+			k.probe("node "+n.Name, targets, func() (string, error) { return k.vrouter(n, append([]string{"k8s", "probe"}, targets...)...) })
 		}
-		said, err := k.Kubectl("", append([]string{"exec", name, "--", "vrouter", "k8s", "probe"}, targets...)...)
-		checkProbe(t, "the pod itself", said, err, targets)
+		k.probe("the pod itself", targets, func() (string, error) {
+			return k.Kubectl("", append([]string{"exec", name, "--", "vrouter", "k8s", "probe"}, targets...)...)
+		})
 	}
 	k.kubectl("", "delete", "pod/"+name, "service/reach", "service/reach-local")
 }
@@ -103,16 +103,18 @@ func (k *installation) clusterIP(service string, like netip.Addr) string {
 	return ips[at]
 }
 
-// checkProbe reports the targets that did not answer `vrouter k8s probe`.
-func checkProbe(t *testing.T, from, said string, err error, targets []string) {
-	t.Helper()
+// probe reports the targets that do not answer `vrouter k8s probe`. run runs it; kubectl can lose its output.
+func (k *installation) probe(from string, targets []string, run func() (string, error)) {
+	k.T.Helper()
 	var results map[string]string
-	if err != nil || json.Unmarshal([]byte(said), &results) != nil || len(results) != len(targets) {
-		t.Errorf("probe from %s: %v: %s", from, err, said)
-	}
+	k.await("the probe from "+from+" prints its results", func() bool {
+		said, err := run()
+		results = nil
+		return err == nil && json.Unmarshal([]byte(said), &results) == nil && len(results) == len(targets)
+	})
 	for target, problem := range results {
 		if problem != "" {
-			t.Errorf("%s does not reach %s: %s", from, target, problem)
+			k.T.Errorf("%s does not reach %s: %s", from, target, problem)
 		}
 	}
 }
