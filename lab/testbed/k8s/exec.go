@@ -38,6 +38,17 @@ func (s *session) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// Write writes to the agent's input. If its end was found before Read finds that of the output, the error says why
+// the connection is lost.
+func (s *session) Write(b []byte) (int, error) {
+	n, err := s.Process.Write(b)
+	if err != nil && !s.closing.Load() {
+		<-s.Ended
+		err = s.why(s.Exit)
+	}
+	return n, err
+}
+
 // Close ends the program: it reads the end of its input.
 func (s *session) Close() error {
 	s.closing.Store(true)
