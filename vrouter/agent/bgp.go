@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"reflect"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -43,6 +44,7 @@ type bgpSessions struct {
 	last      resolved
 	savedAt   time.Time
 	savePause time.Duration
+	frugal    bool   // see saveMemory
 	saved     bool   // the paths of this speaker are on disk
 	version   uint64 // version of the paths on disk, if saved
 }
@@ -88,6 +90,7 @@ func (b *bgpSessions) external(s model.Slice, unreachable func(netip.Addr) strin
 			next.paths = b.last.paths
 		} else {
 			next.paths = b.speaker.ReceivedFor(here)
+			b.saveMemory()
 		}
 	}
 	for i := range next.paths {
@@ -112,6 +115,16 @@ func (b *bgpSessions) external(s model.Slice, unreachable func(netip.Addr) strin
 	b.last = next
 	b.setSite(site)
 	return next.routes
+}
+
+// saveMemory makes Go collect garbage more often while the speaker has very many paths, which would otherwise take
+// twice their memory.
+func (b *bgpSessions) saveMemory() {
+	const many = 100_000
+	if frugal := b.speaker.Count() > many; frugal != b.frugal {
+		b.frugal = frugal
+		debug.SetGCPercent(map[bool]int{true: 50, false: 100}[frugal])
+	}
 }
 
 // gone returns the next hops of the routes in use that no neighbour announces any more.

@@ -354,7 +354,7 @@ func TestTheOrderOfPathsDoesNotMatter(t *testing.T) {
 				p.RD[7], p.LocalPref, p.Label = byte(r.IntN(4)), uint32(100+r.IntN(2)), uint32(14+r.IntN(20))
 			}))
 		}
-		paths := table.Paths(nil)
+		paths := table.Paths()
 		want, _ := testSite().Resolve(paths)
 		r.Shuffle(len(paths), func(i, j int) { paths[i], paths[j] = paths[j], paths[i] })
 		got, _ := testSite().Resolve(paths)

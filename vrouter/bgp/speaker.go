@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -232,10 +233,17 @@ func (s *Speaker) receive(paths []*apiutil.Path) {
 // lose removes the paths of a neighbour whose session has ended, all at once. GoBGP withdraws them one after another.
 func (s *Speaker) lose(neighbor netip.Addr) {
 	s.mu.Lock()
-	s.table.drop(func(p *Path) bool { return p.Neighbor == neighbor })
+	s.table.drop(func(a *attributes) bool { return a.neighbor == neighbor })
 	s.mu.Unlock()
 	s.version.Add(1)
 	s.changed(true)
+}
+
+// Count returns the number of paths that the neighbours announce.
+func (s *Speaker) Count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.table.paths)
 }
 
 // Reaches reports whether a neighbour announces a path with a next hop.
@@ -308,7 +316,11 @@ func (s *Speaker) setReason(neighbor netip.Addr, why string) {
 func (s *Speaker) Version() uint64 { return s.version.Load() }
 
 // Received returns the paths that the neighbours announce, sorted.
-func (s *Speaker) Received() []Path { return s.received(nil) }
+func (s *Speaker) Received() []Path {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.table.Paths()
+}
 
 // ReceivedFor returns the paths that one of the networks imports, sorted. A reflector can announce many others.
 func (s *Speaker) ReceivedFor(networks []model.Network) []Path {
@@ -318,13 +330,9 @@ func (s *Speaker) ReceivedFor(networks []model.Network) []Path {
 			targets[t] = true
 		}
 	}
-	return s.received(targets)
-}
-
-func (s *Speaker) received(targets map[model.RouteTarget]bool) []Path {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.table.Paths(targets)
+	return s.table.PathsTo(targets)
 }
 
 // Announced returns the paths that the node announces, sorted, with the label or VNI of each.
@@ -332,8 +340,8 @@ func (s *Speaker) Announced() []Verdict {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := []Verdict{}
-	for _, p := range (&Table{paths: s.announced}).Paths(nil) {
-		v := Verdict{Path: p, State: Announced, Encapsulation: encapsulationOf(p.Tunnels[0])}
+	for _, p := range slices.SortedFunc(maps.Values(s.announced), compare) {
+		v := Verdict{Path: *p, State: Announced, Encapsulation: encapsulationOf(p.Tunnels[0])}
 		v.Value, _ = v.value(destination{})
 		v.Encapsulation = "" // the neighbour chooses one of Tunnels
 		all = append(all, v)
@@ -382,12 +390,7 @@ func (s *Speaker) Neighbors() (all []Neighbor, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range all {
-		for _, p := range s.table.paths {
-			if p.Neighbor == all[i].Address {
-				all[i].Received++
-				all[i].Stale += toInt(p.Stale)
-			}
-		}
+		all[i].Received, all[i].Stale = s.table.Count(all[i].Address)
 	}
 	slices.SortFunc(all, func(a, b Neighbor) int { return a.Address.Compare(b.Address) })
 	return all, err

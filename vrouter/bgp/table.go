@@ -2,8 +2,13 @@ package bgp
 
 import (
 	"cmp"
+	"encoding/binary"
+	"iter"
+	"maps"
 	"net/netip"
 	"slices"
+
+	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
 
 	"windtunnel/vrouter/model"
 )
@@ -11,10 +16,21 @@ import (
 // Table has the paths that neighbours announced. After a restart of the agent it begins with the paths of
 // the previous run, marked as stale, so that the node keeps forwarding. Settle removes them when the
 // neighbours have announced their paths again.
+//
+// A reflector can announce hundreds of thousands of paths that no network imports. So a path takes few bytes, without
+// pointers: paths with equal attributes share them.
 type Table struct {
-	paths  map[Key]*Path
-	counts map[source]int     // of paths
-	hops   map[netip.Addr]int // of paths, by next hop
+	paths     map[key]value
+	neighbors []netip.Addr // by key.neighbor
+	sets      []attributes // by value.set
+	numbers   map[attributes]uint32
+	uses      []int              // number of paths of each set
+	free      []uint32           // sets without paths
+	counts    map[source]int     // of paths
+	hops      map[netip.Addr]int // of paths, by next hop
+
+	targets map[model.RouteTarget]bool // of the last call of PathsTo
+	chosen  map[key]bool               // paths with one of these targets
 }
 
 // source is a neighbour and the family of some of its paths.
@@ -23,11 +39,41 @@ type source struct {
 	family   model.BGPFamily
 }
 
-func (p *Path) source() source { return source{p.Neighbor, p.Family} }
+// key is a Key in few bytes.
+type key struct {
+	rd           model.RouteDistinguisher
+	address      [16]byte // of the prefix, or Origin
+	mac          model.MAC
+	bits         int16 // of the prefix; -1: there is none
+	v4           bool
+	family, kind uint8
+	neighbor     uint16
+}
+
+// value has the fields of a path that are neither in its key nor in its attributes.
+type value struct{ label, routed, set uint32 }
+
+// attributes are the fields of a path that many paths have in common.
+type attributes struct {
+	source
+	nextHop   netip.Addr
+	routerMAC model.MAC
+	targets   string // 8 bytes each
+	tunnels   string // 2 bytes each
+	unusable  string
+	localPref uint32
+	med       uint32
+	asPath    int
+	origin    uint8
+	external  bool
+	stale     bool
+}
+
+var kinds = []Kind{VPN, Station, Multicast, Prefix}
 
 // NewTable returns a table with the paths of the agent's previous run, which become stale.
 func NewTable(stale []Path) *Table {
-	t := &Table{map[Key]*Path{}, map[source]int{}, map[netip.Addr]int{}}
+	t := &Table{paths: map[key]value{}, numbers: map[attributes]uint32{}, counts: map[source]int{}, hops: map[netip.Addr]int{}, chosen: map[key]bool{}}
 	for _, p := range stale {
 		p.Stale = true
 		t.Put(p)
@@ -35,36 +81,127 @@ func NewTable(stale []Path) *Table {
 	return t
 }
 
-// Put adds or replaces a path. It returns how many paths of the same family the neighbour has then.
-func (t *Table) Put(p Path) int {
-	t.Withdraw(p.Key())
-	t.paths[p.Key()] = &p
-	t.count(&p, 1)
-	return t.counts[p.source()]
+// keyOf returns the key of a path in the table. A new neighbour gets a number.
+func (t *Table) keyOf(k Key) key {
+	neighbor := slices.Index(t.neighbors, k.Neighbor)
+	if neighbor < 0 {
+		neighbor, t.neighbors = len(t.neighbors), append(t.neighbors, k.Neighbor)
+	}
+	address := k.Prefix.Addr()
+	if k.Kind == Multicast {
+		address = k.Origin
+	}
+	small := key{rd: k.RD, mac: k.MAC, bits: -1, v4: address.Is4(), family: uint8(slices.Index(model.BGPFamilies, k.Family)), kind: uint8(slices.Index(kinds, k.Kind)), neighbor: uint16(neighbor)}
+	if address.IsValid() {
+		small.address = address.As16()
+	}
+	if k.Prefix.IsValid() {
+		small.bits = int16(k.Prefix.Bits())
+	}
+	return small
 }
 
-func (t *Table) count(p *Path, n int) {
-	t.counts[p.source()] += n
-	if t.hops[p.NextHop] += n; t.hops[p.NextHop] == 0 {
-		delete(t.hops, p.NextHop)
+func attributesOf(p *Path) attributes {
+	a := attributes{source{p.Neighbor, p.Family}, p.NextHop, p.RouterMAC, "", "", p.Unusable, p.LocalPref, p.MED, p.ASPath, p.Source, p.External, p.Stale}
+	var b []byte
+	for _, r := range p.Targets {
+		b = append(b, r[:]...)
+	}
+	a.targets, b = string(b), nil
+	for _, e := range p.Tunnels {
+		b = binary.BigEndian.AppendUint16(b, uint16(e))
+	}
+	a.tunnels = string(b)
+	return a
+}
+
+// path returns the path with a key.
+func (t *Table) path(k key) Path {
+	v := t.paths[k]
+	a := &t.sets[v.set]
+	p := Path{
+		Family: a.family, Kind: kinds[k.kind], RD: k.rd, MAC: k.mac, NextHop: a.nextHop, Label: v.label, RoutedLabel: v.routed, RouterMAC: a.routerMAC,
+		Unusable: a.unusable, Neighbor: a.neighbor, LocalPref: a.localPref, MED: a.med, ASPath: a.asPath, Source: a.origin, External: a.external, Stale: a.stale,
+	}
+	address := netip.AddrFrom16(k.address)
+	if k.v4 {
+		address = address.Unmap()
+	}
+	if p.Kind == Multicast {
+		p.Origin = address
+	} else if k.bits >= 0 {
+		p.Prefix = netip.PrefixFrom(address, int(k.bits))
+	}
+	for b := range slices.Chunk([]byte(a.targets), 8) {
+		p.Targets = append(p.Targets, model.RouteTarget(b))
+	}
+	for b := range slices.Chunk([]byte(a.tunnels), 2) {
+		p.Tunnels = append(p.Tunnels, bgp.TunnelType(binary.BigEndian.Uint16(b)))
+	}
+	return p
+}
+
+// Put adds or replaces a path. It returns how many paths of the same family the neighbour has then.
+func (t *Table) Put(p Path) int {
+	k, a := t.keyOf(p.Key()), attributesOf(&p)
+	t.withdraw(k)
+	set, known := t.numbers[a]
+	if !known {
+		if n := len(t.free); n > 0 {
+			set, t.free = t.free[n-1], t.free[:n-1]
+			t.sets[set] = a
+		} else {
+			set, t.sets, t.uses = uint32(len(t.sets)), append(t.sets, a), append(t.uses, 0)
+		}
+		t.numbers[a] = set
+	}
+	t.paths[k] = value{p.Label, p.RoutedLabel, set}
+	t.count(set, 1)
+	if t.sets[set].hasOneOf(t.targets) {
+		t.chosen[k] = true
+	}
+	return t.counts[a.source]
+}
+
+func (t *Table) count(set uint32, n int) {
+	a := &t.sets[set]
+	t.uses[set] += n
+	t.counts[a.source] += n
+	if t.hops[a.nextHop] += n; t.hops[a.nextHop] == 0 {
+		delete(t.hops, a.nextHop)
+	}
+	if t.uses[set] == 0 {
+		delete(t.numbers, *a)
+		t.free = append(t.free, set)
 	}
 }
 
 // Withdraw removes a path. It reports whether the table had it.
-func (t *Table) Withdraw(k Key) bool {
-	p := t.paths[k]
-	if p != nil {
-		t.count(p, -1)
+func (t *Table) Withdraw(k Key) bool { return t.withdraw(t.keyOf(k)) }
+
+func (t *Table) withdraw(k key) bool {
+	v, has := t.paths[k]
+	if has {
 		delete(t.paths, k)
+		delete(t.chosen, k)
+		t.count(v.set, -1)
 	}
-	return p != nil
+	return has
 }
 
-// drop removes the paths for which gone returns true.
-func (t *Table) drop(gone func(*Path) bool) {
-	for k, p := range t.paths {
-		if gone(p) {
-			t.Withdraw(k)
+// drop removes the paths with attributes for which gone returns true.
+func (t *Table) drop(gone func(*attributes) bool) {
+	is, some := make([]bool, len(t.sets)), false
+	for i := range t.sets {
+		is[i] = t.uses[i] > 0 && gone(&t.sets[i])
+		some = some || is[i]
+	}
+	if !some {
+		return
+	}
+	for k, v := range t.paths {
+		if is[v.set] {
+			t.withdraw(k)
 		}
 	}
 }
@@ -72,31 +209,65 @@ func (t *Table) drop(gone func(*Path) bool) {
 // Settle removes the stale paths of a neighbour in a family, after the neighbour has announced all its
 // paths again. An invalid neighbour stands for all neighbours, and an empty family for all families.
 func (t *Table) Settle(neighbor netip.Addr, f model.BGPFamily) {
-	t.drop(func(p *Path) bool {
-		return p.Stale && (!neighbor.IsValid() || p.Neighbor == neighbor) && (f == "" || p.Family == f)
+	t.drop(func(a *attributes) bool {
+		return a.stale && (!neighbor.IsValid() || a.neighbor == neighbor) && (f == "" || a.family == f)
 	})
 }
 
 // Keep removes all paths except those of the given neighbours.
 func (t *Table) Keep(neighbors []model.Neighbor) {
-	t.drop(func(p *Path) bool {
-		return !slices.ContainsFunc(neighbors, func(n model.Neighbor) bool { return n.Address == p.Neighbor })
+	t.drop(func(a *attributes) bool {
+		return !slices.ContainsFunc(neighbors, func(n model.Neighbor) bool { return n.Address == a.neighbor })
 	})
 }
 
-// Paths returns the paths that have one of the targets, sorted; all paths if targets is nil. The result is never nil.
-func (t *Table) Paths(targets map[model.RouteTarget]bool) []Path {
-	var some []*Path
-	for _, p := range t.paths {
-		if targets == nil || slices.ContainsFunc(p.Targets, func(r model.RouteTarget) bool { return targets[r] }) {
-			some = append(some, p)
+// Count returns the number of paths of a neighbour, and how many of them are stale.
+func (t *Table) Count(neighbor netip.Addr) (all, stale int) {
+	for i := range t.sets {
+		if a := &t.sets[i]; a.neighbor == neighbor {
+			all += t.uses[i]
+			stale += toInt(a.stale) * t.uses[i]
 		}
 	}
-	slices.SortFunc(some, compare)
-	all := make([]Path, len(some))
-	for i, p := range some {
-		all[i] = *p
+	return all, stale
+}
+
+func (a *attributes) hasOneOf(targets map[model.RouteTarget]bool) bool {
+	for b := range slices.Chunk([]byte(a.targets), 8) {
+		if targets[model.RouteTarget(b)] {
+			return true
+		}
 	}
+	return false
+}
+
+// Paths returns all paths, sorted. The result is never nil.
+func (t *Table) Paths() []Path { return sorted(t, maps.Keys(t.paths), len(t.paths)) }
+
+// PathsTo returns the paths that have one of the targets, sorted. If the targets are those of the last call, it does not
+// look at the other paths. The result is never nil.
+func (t *Table) PathsTo(targets map[model.RouteTarget]bool) []Path {
+	if !maps.Equal(targets, t.targets) {
+		t.targets, t.chosen = targets, map[key]bool{}
+		has := make([]bool, len(t.sets))
+		for i := range t.sets {
+			has[i] = t.sets[i].hasOneOf(targets)
+		}
+		for k, v := range t.paths {
+			if has[v.set] {
+				t.chosen[k] = true
+			}
+		}
+	}
+	return sorted(t, maps.Keys(t.chosen), len(t.chosen))
+}
+
+func sorted(t *Table, keys iter.Seq[key], n int) []Path {
+	all := make([]Path, 0, n)
+	for k := range keys {
+		all = append(all, t.path(k))
+	}
+	slices.SortFunc(all, func(a, b Path) int { return compare(&a, &b) })
 	return all
 }
 

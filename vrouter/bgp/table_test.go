@@ -1,7 +1,12 @@
 package bgp
 
 import (
+	"net/netip"
+	"reflect"
+	"slices"
 	"testing"
+
+	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
 
 	"windtunnel/vrouter/model"
 )
@@ -22,7 +27,10 @@ func TestATableHasThePathsOfTargets(t *testing.T) {
 		{map[model.RouteTarget]bool{other: true}, []string{"10.10.0.0/24", "10.11.0.0/24"}},
 		{map[model.RouteTarget]bool{target("64512:1"): true}, []string{"10.9.0.0/24", "10.11.0.0/24"}},
 	} {
-		paths := table.Paths(c.targets)
+		paths := table.PathsTo(c.targets)
+		if c.targets == nil {
+			paths = table.Paths()
+		}
 		for i, p := range paths {
 			if len(paths) != len(c.want) || p.Destination() != c.want[i] {
 				t.Errorf("for the targets %v, path %d of %d leads to %s, want the paths to %v", c.targets, i, len(paths), p.Destination(), c.want)
@@ -31,5 +39,48 @@ func TestATableHasThePathsOfTargets(t *testing.T) {
 		if len(paths) != len(c.want) {
 			t.Errorf("for the targets %v, the table has %d paths, want %d", c.targets, len(paths), len(c.want))
 		}
+	}
+}
+
+// A table returns the paths as they were put, whatever their kind and attributes, and forgets what they had in common
+// when none is left.
+func TestATableReturnsThePathsThatItGot(t *testing.T) {
+	mac := model.MAC{2, 5: 1}
+	all := []Path{
+		path("10.9.0.0/24", nil),
+		path("10.9.0.0/24", func(p *Path) { p.Neighbor, p.LocalPref = netip.MustParseAddr("2001:db8::1"), 200 }),
+		path("0.0.0.0/0", func(p *Path) { p.MED, p.ASPath, p.External, p.Stale = 7, 3, true, true }),
+		path("::/0", func(p *Path) {
+			p.Family, p.Tunnels = model.VPNv6, []bgp.TunnelType{bgp.TUNNEL_TYPE_GRE, bgp.TUNNEL_TYPE_VXLAN}
+		}),
+		path("fd00:9::1/128", func(p *Path) { p.Family, p.Kind, p.RouterMAC, p.Targets = model.EVPN, Prefix, mac, nil }),
+		path("10.9.0.9/32", func(p *Path) { p.Family, p.Kind, p.MAC, p.RoutedLabel = model.EVPN, Station, mac, 9 }),
+		path("10.9.0.9/32", func(p *Path) {
+			p.Family, p.Kind, p.MAC, p.Prefix, p.Unusable = model.EVPN, Station, mac, netip.Prefix{}, "no"
+		}),
+		path("10.9.0.9/32", func(p *Path) {
+			p.Family, p.Kind, p.Prefix, p.Origin = model.EVPN, Multicast, netip.Prefix{}, netip.MustParseAddr("192.0.2.9")
+		}),
+	}
+	table := NewTable(nil)
+	for range 2 { // the second time replaces them
+		for _, p := range all {
+			table.Put(p)
+		}
+	}
+	slices.SortFunc(all, func(a, b Path) int { return compare(&a, &b) })
+	if got := table.Paths(); !reflect.DeepEqual(got, all) {
+		t.Errorf("the table has the paths\n%+v, want\n%+v", got, all)
+	}
+	if n, stale := table.Count(all[0].Neighbor); n != len(all)-1 || stale != 1 {
+		t.Errorf("the neighbour has %d paths, %d of them stale; want %d and 1", n, stale, len(all)-1)
+	}
+	for _, p := range all {
+		if !table.Withdraw(p.Key()) || table.Withdraw(p.Key()) {
+			t.Errorf("the first withdrawal of the path to %s removes no path, or the second does", p.Destination())
+		}
+	}
+	if len(table.paths)+len(table.numbers)+len(table.hops)+len(table.chosen) > 0 || len(table.free) != len(table.sets) {
+		t.Errorf("an empty table has %d paths, %d attributes and %d next hops; %d of %d sets are free", len(table.paths), len(table.numbers), len(table.hops), len(table.free), len(table.sets))
 	}
 }
