@@ -177,9 +177,17 @@ func neighborTable(rows []bgp.Neighbor, now time.Time) inspect.Table {
 		if !n.Since.IsZero() {
 			since = ago(n.Since, now)
 		}
-		t.Add(n.Address.String(), fmt.Sprint(n.ASN), n.State, dash(since), dash(n.BFD), fmt.Sprint(n.Received), fmt.Sprint(n.Stale), fmt.Sprint(n.Sent), dash(cmp.Or(n.Reason, n.Malformed)))
+		t.Add(n.Address.String(), fmt.Sprint(n.ASN), n.State, dash(since), dash(n.BFD), fmt.Sprint(n.Received), fmt.Sprint(n.Stale), fmt.Sprint(n.Sent), dash(cmp.Or(n.Reason, malformedText(n))))
 	}
 	return t
+}
+
+// malformedText returns the error of a neighbour's last malformed message, with their number; "" if there were none.
+func malformedText(n bgp.Neighbor) string {
+	if n.MalformedCount < 2 {
+		return n.Malformed
+	}
+	return fmt.Sprintf("%s (the last of %d)", n.Malformed, n.MalformedCount)
 }
 
 func bgpRIBCommand() *cobra.Command {

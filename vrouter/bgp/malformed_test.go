@@ -112,7 +112,7 @@ func TestMalformedUpdatesAreHandledByTheirKind(t *testing.T) {
 			case want != "" && c.stay != nil:
 				want = "a malformed UPDATE message: " + want + "; the attribute is ignored"
 			}
-			if up := n.State == "established"; up != (c.stay != nil) || !strings.HasPrefix(n.Reason+n.Malformed, want) || want == "" && n.Malformed != "" {
+			if up := n.State == "established"; up != (c.stay != nil) || !strings.HasPrefix(n.Reason+n.Malformed, want) || want == "" && n.Malformed != "" || (n.MalformedCount == 1) != (n.Malformed != "") {
 				t.Errorf("the session is %s, with reason %q and the malformed message %q; want %q", n.State, n.Reason, n.Malformed, want)
 			}
 		})

@@ -57,8 +57,8 @@ type Speaker struct {
 	// during a call of server. The same is true of mu.
 	sessions  sync.Mutex
 	reasons   map[netip.Addr]string // why a neighbour has no session
-	malformed map[netip.Addr]string // error of the last UPDATE of a neighbour that did not end the session
-	refused   map[string]bool       // addresses whose connections were refused
+	malformed map[netip.Addr]malformed
+	refused   map[string]bool // addresses whose connections were refused
 }
 
 // Start starts a speaker of a node that has BGP, and announces paths. stale are the paths that an
@@ -70,7 +70,7 @@ func Start(n model.Node, log *slog.Logger, stale, announce []Path, changed func(
 	ctx, end := context.WithCancel(context.Background())
 	s := &Speaker{
 		node: n, log: log, end: end, changed: changed, table: NewTable(stale), announced: map[Key]*Path{},
-		reasons: map[netip.Addr]string{}, malformed: map[netip.Addr]string{}, refused: map[string]bool{},
+		reasons: map[netip.Addr]string{}, malformed: map[netip.Addr]malformed{}, refused: map[string]bool{},
 	}
 	s.server = server.NewBgpServer(server.LoggerOption(slog.New(&gobgpLog{Handler: log.Handler(), speaker: s}), new(slog.LevelVar)))
 	s.table.Keep(n.BGP.Neighbors)
@@ -362,6 +362,8 @@ type Neighbor struct {
 	Reason   string     `json:"reason,omitempty"` // why there is no session
 	// Malformed is the error of the last malformed UPDATE message that did not end the session (RFC 7606).
 	Malformed string `json:"malformed,omitempty"`
+	// MalformedCount is the number of such messages since the agent started the session's speaker.
+	MalformedCount int `json:"malformed_count,omitempty"`
 }
 
 // Neighbors returns the states of the sessions, sorted by address.
@@ -383,7 +385,7 @@ func (s *Speaker) Neighbors() (all []Neighbor, err error) {
 			n.Since = up.AsTime()
 		}
 		s.sessions.Lock()
-		n.Reason, n.Malformed = s.reasons[n.Address], s.malformed[n.Address]
+		n.Reason, n.Malformed, n.MalformedCount = s.reasons[n.Address], s.malformed[n.Address].why, s.malformed[n.Address].count
 		s.sessions.Unlock()
 		all = append(all, n)
 	})
@@ -492,15 +494,21 @@ func (s *Speaker) rejectOpen(neighbor netip.Addr, subcode slog.Value) {
 	s.changed(false)
 }
 
+// malformed has the UPDATE messages of a neighbour with errors that did not end the session.
+type malformed struct {
+	why   string // error of the last one
+	count int
+}
+
 // noteMalformed keeps the error of a malformed UPDATE message, and logs a new error. withdraws says that the
 // routes in the message are withdrawn; otherwise only an attribute is ignored.
 func (s *Speaker) noteMalformed(neighbor netip.Addr, withdraws bool, why string) {
 	why = "a malformed UPDATE message: " + why + map[bool]string{true: "; its routes are withdrawn", false: "; the attribute is ignored"}[withdraws]
 	s.sessions.Lock()
 	was := s.malformed[neighbor]
-	s.malformed[neighbor] = why
+	s.malformed[neighbor] = malformed{why, was.count + 1}
 	s.sessions.Unlock()
-	if why != was {
+	if why != was.why {
 		s.log.Warn("a BGP neighbour sends an invalid message", "neighbor", neighbor, "error", why)
 	}
 	s.changed(false)
