@@ -20,6 +20,7 @@ import (
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/inspect"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -115,7 +116,7 @@ func TestGroupsOfPolicies(t *testing.T) {
 		t.Errorf("no drop has the words %q: %+v", want, log)
 	}
 	set(&fib.Grouping{Revision: 2, Groups: groups, Sets: fib.Sets{
-		Identities: map[fib.RouteKey]fib.Identity{{VRF: b.state.Networks[0].ID, Prefix: netip.MustParsePrefix("10.7.0.10/32")}: {Pods: friends}},
+		Identities: map[fib.RouteKey]layout.Identity{{VRF: b.state.Networks[0].ID, Prefix: netip.MustParsePrefix("10.7.0.10/32")}: {Pods: friends}},
 		Allows:     map[fib.Allow]bool{{Group: group, Identity: friends, Protocol: unix.IPPROTO_TCP}: true},
 	}})
 	reaches("a1", true)

@@ -16,6 +16,7 @@ import (
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -195,7 +196,7 @@ func TestGaugesTellTablesAndHealth(t *testing.T) {
 	c.Limits.Routes, c.Metrics = 3000, freeAddress(t)
 	group := fib.Group{Number: 5, In: true}
 	grouping := &fib.Grouping{Revision: 1, Groups: map[string]fib.Group{"a1": group, "a2": group}, Sets: fib.Sets{
-		Identities: map[fib.RouteKey]fib.Identity{{VRF: 7, Prefix: netip.MustParsePrefix("10.7.0.12/32")}: {Pods: 6}},
+		Identities: map[fib.RouteKey]layout.Identity{{VRF: 7, Prefix: netip.MustParsePrefix("10.7.0.12/32")}: {Pods: 6}},
 		Allows:     map[fib.Allow]bool{{Group: 5}: true, {Group: 5, Identity: 6}: true},
 	}}
 	a := startWith(t, c, Options{Grouping: func(model.Slice) *fib.Grouping { return grouping }})

@@ -302,7 +302,7 @@ func (d *Datapath) Dump() (fib.Tables, error) {
 		Settings: read(&err, t.settings)[0], Members: read(&err, t.members), Nexthops: read(&err, t.nexthops), VRFs: read(&err, t.vrfs), Vifs: read(&err, t.vifs),
 		Routes: map[fib.RouteKey]layout.Route{}, Bridge: read(&err, t.bridge), Remotes: read(&err, t.remotes), Senders: read(&err, t.senders),
 		NATs: read(&err, t.nats), Floatings: read(&err, t.floatings), ILM: read(&err, t.ilm), VNIs: read(&err, t.vnis),
-		Policies: map[uint32]fib.Policy{}, Sets: fib.Sets{Identities: map[fib.RouteKey]fib.Identity{}, Allows: map[fib.Allow]bool{}},
+		Policies: map[uint32]fib.Policy{}, Sets: fib.Sets{Identities: map[fib.RouteKey]layout.Identity{}, Allows: map[fib.Allow]bool{}},
 	}
 	more := read(&err, t.moreRules)
 	for id, v := range read(&err, t.policies) {

@@ -171,7 +171,7 @@ func scene(vif, vif2, fabric int, encap model.Encapsulation, v6 bool) fib.Tables
 		Remotes: map[layout.Address]layout.Remote{layout.AddressOf(far): peer, layout.AddressOf(far6): peer},
 		Senders: map[layout.SenderKey]layout.Sender{},
 		NATs:    map[uint32]layout.NAT{}, Floatings: map[layout.FloatingKey]layout.Floating{},
-		Policies: map[uint32]fib.Policy{}, Sets: fib.Sets{Identities: map[fib.RouteKey]fib.Identity{}, Allows: map[fib.Allow]bool{}},
+		Policies: map[uint32]fib.Policy{}, Sets: fib.Sets{Identities: map[fib.RouteKey]layout.Identity{}, Allows: map[fib.Allow]bool{}},
 	}
 	f.SetMembers(nhFlood, []layout.Member{{Nexthop: nhVif}, {Nexthop: nhVif2}, {Nexthop: nhTunnelEthernet, Label: ethernet}})
 	return f

@@ -19,7 +19,7 @@ func (v *values) sets(s fib.Sets) {
 	for k, id := range s.Identities {
 		a := k.Prefix.Addr()
 		key := layout.IdentityKey{Prefixlen: uint32(32 + 128 - a.BitLen() + k.Prefix.Bits()), VRF: layout.Network32(k.VRF), Address: layout.AddressOf(a)}
-		v.identities[key] = layout.Identity{Pods: id.Pods, Block: id.Block}
+		v.identities[key] = id
 	}
 	v.allows = make(map[layout.AllowKey]layout.Allow, len(s.Allows))
 	for a := range s.Allows {
@@ -38,7 +38,7 @@ func (t tables) dumpSets(s *fib.Sets) error {
 		if a.Is4In6() && bits >= 96 {
 			a, bits = a.Unmap(), bits-96
 		}
-		s.Identities[fib.RouteKey{VRF: layout.Network32(k.VRF), Prefix: netip.PrefixFrom(a, bits)}] = fib.Identity{Pods: v.Pods, Block: v.Block}
+		s.Identities[fib.RouteKey{VRF: layout.Network32(k.VRF), Prefix: netip.PrefixFrom(a, bits)}] = v
 	})
 	if err != nil {
 		return err

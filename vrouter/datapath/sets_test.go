@@ -18,10 +18,10 @@ import (
 // and has these entries. addrB has the identities 5 (pods) and 6 (block).
 func withGroup(allows ...fib.Allow) func(*fib.Tables) {
 	return func(f *fib.Tables) {
-		f.Sets = fib.Sets{Identities: map[fib.RouteKey]fib.Identity{}, Allows: map[fib.Allow]bool{}}
-		for text, id := range map[string]fib.Identity{addrB.String() + "/32": {Pods: 5, Block: 6}, "10.9.0.0/16": {Block: 6}, "10.9.3.0/24": {Block: 7}, "fd00:1::/64": {Block: 6}} {
+		f.Sets = fib.Sets{Identities: map[fib.RouteKey]layout.Identity{}, Allows: map[fib.Allow]bool{}}
+		for text, id := range map[string]layout.Identity{addrB.String() + "/32": {Pods: 5, Block: 6}, "10.9.0.0/16": {Block: 6}, "10.9.3.0/24": {Block: 7}, "fd00:1::/64": {Block: 6}} {
 			f.Sets.Identities[fib.RouteKey{VRF: 1, Prefix: netip.MustParsePrefix(text)}] = id
-			f.Sets.Identities[fib.RouteKey{VRF: 2, Prefix: netip.MustParsePrefix(text)}] = fib.Identity{Pods: 55, Block: 66}
+			f.Sets.Identities[fib.RouteKey{VRF: 2, Prefix: netip.MustParsePrefix(text)}] = layout.Identity{Pods: 55, Block: 66}
 		}
 		for _, a := range allows {
 			f.Sets.Allows[a] = true
@@ -153,9 +153,9 @@ func TestAFlowIsJudgedAgainWhenSetsChange(t *testing.T) {
 	}
 	b := fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(addrB, 32)}
 	send("at first", true)
-	change(10, func(f *fib.Tables) { f.Sets.Identities[b] = fib.Identity{Pods: 4} })
+	change(10, func(f *fib.Tables) { f.Sets.Identities[b] = layout.Identity{Pods: 4} })
 	send("another label", false)
-	change(11, func(f *fib.Tables) { f.Sets.Identities[b] = fib.Identity{Pods: 5} })
+	change(11, func(f *fib.Tables) { f.Sets.Identities[b] = layout.Identity{Pods: 5} })
 	send("the first label", true)
 	change(12, func(f *fib.Tables) { delete(f.Sets.Allows, open) })
 	send("without the policy's entry", false)
@@ -177,7 +177,7 @@ func BenchmarkFirstPacketOfAGroup(b *testing.B) {
 	f := scene(r.vif, r.vif2, r.fabric, model.MPLSoUDP, false)
 	withGroup()(&f)
 	for i := range 10_000 {
-		f.Sets.Identities[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}), 32)}] = fib.Identity{Pods: 100 + uint32(i), Block: 6}
+		f.Sets.Identities[fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}), 32)}] = layout.Identity{Pods: 100 + uint32(i), Block: 6}
 	}
 	for i := range 25_000 {
 		f.Sets.Allows[fib.Allow{Group: 10 + uint32(i/250), Identity: uint32(i % 250), Protocol: 6, Port: 8080, PortBits: 16}] = true

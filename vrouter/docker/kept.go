@@ -86,10 +86,7 @@ func (k *kept) forget(id string) error {
 func (k *kept) change(f func(map[string]dockerNetwork)) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	next := map[string]dockerNetwork{}
-	for id, n := range k.all {
-		next[id] = n
-	}
+	next := maps.Clone(k.all)
 	f(next)
 	text, err := json.MarshalIndent(next, "", "  ")
 	if err != nil {

@@ -112,7 +112,7 @@ func ruleOf(r model.Rule) (layout.Rule, error) {
 // Sets has the identities of addresses, and the flows that groups of policies allow. Package vrouter/k8s/netpol
 // computes them.
 type Sets struct {
-	Identities map[RouteKey]Identity // of addresses, by the longest prefix
+	Identities map[RouteKey]layout.Identity // of addresses, by the longest prefix
 	Allows     map[Allow]bool
 }
 
@@ -126,10 +126,6 @@ type Grouping struct {
 	Revision uint32           // checksum of the sets
 	Groups   map[string]Group // by port
 }
-
-// Identity has the two identities of an address: Pods if it is the address of a pod, Block if an ipBlock contains
-// it. 0: the address has no such identity. The two kinds never have a number in common.
-type Identity struct{ Pods, Block uint32 }
 
 // Allow is a key of Sets.Allows. It allows the workloads of a group flows with these properties.
 type Allow struct {

@@ -33,10 +33,15 @@ type Kept struct {
 	dir, node string
 }
 
+// KeptHeader is the beginning of each file.
+type KeptHeader struct {
+	Version int    `json:"version"`
+	Node    string `json:"node"`
+}
+
 // KeptNode is node.json.
 type KeptNode struct {
-	Version  int          `json:"version"`
-	Node     string       `json:"node"`
+	KeptHeader
 	Instance string       `json:"instance"`          // distinguishes this node from another with the same name
 	IDs      *fib.IDs     `json:"ids"`               // ids of nexthops, vifs and remotes; counters refer to them
 	Underlay []netip.Addr `json:"underlay"`          // the node's last underlay addresses
@@ -46,9 +51,8 @@ type KeptNode struct {
 
 // keptSlice is slice.json. Its state is read as a model.State, and written as a sharedState.
 type keptSlice[S any] struct {
-	Version int    `json:"version"`
-	Node    string `json:"node"`
-	State   S      `json:"state"`
+	KeptHeader
+	State S `json:"state"`
 }
 
 // sharedState is a state whose ports are pointers, so that writing it needs no copies.
@@ -59,20 +63,20 @@ type sharedState struct {
 
 // keptOffers is offers.json.
 type keptOffers struct {
-	Version int    `json:"version"`
-	Node    string `json:"node"`
+	KeptHeader
 	*fib.Offers
 }
 
 // keptPaths is bgp.json.
 type keptPaths struct {
-	Version int        `json:"version"`
-	Node    string     `json:"node"`
-	Paths   []bgp.Path `json:"paths"`
+	KeptHeader
+	Paths []bgp.Path `json:"paths"`
 }
 
 // KeptOf is the state directory of a configured agent.
 func KeptOf(c config.Config) Kept { return Kept{c.StateDir, c.Node} }
+
+func (k Kept) header() KeptHeader { return KeptHeader{keptVersion, k.node} }
 
 func (k Kept) nodePath() string   { return filepath.Join(k.dir, "node.json") }
 func (k Kept) slicePath() string  { return filepath.Join(k.dir, "slice.json") }
@@ -95,7 +99,7 @@ func (k Kept) LoadNode() (KeptNode, error) {
 	if err == nil && (n.IDs == nil || n.Instance == "") {
 		err = unusableFile(k.nodePath(), errors.New("the file is damaged: ids or instance is missing"))
 	}
-	n.Version, n.Node = keptVersion, k.node
+	n.KeptHeader = k.header()
 	return n, err
 }
 
@@ -119,18 +123,15 @@ func (k Kept) read(path string, into any) (found bool, err error) {
 	if err != nil {
 		return false, unusableFile(path, err)
 	}
-	var form struct {
-		Version *int   `json:"version"`
-		Node    string `json:"node"`
-	}
+	var form KeptHeader
 	if err := json.Unmarshal(text, &form); err != nil {
 		return false, unusableFile(path, fmt.Errorf("the file is damaged: %w", translate(err)))
 	}
 	switch {
-	case form.Version == nil || *form.Version < 1:
+	case form.Version < 1:
 		return false, unusableFile(path, errors.New("the file is damaged: version is missing or 0"))
-	case *form.Version > keptVersion:
-		return false, unusableFile(path, fmt.Errorf("the file has version %d, but this agent supports only versions up to %d", *form.Version, keptVersion))
+	case form.Version > keptVersion:
+		return false, unusableFile(path, fmt.Errorf("the file has version %d, but this agent supports only versions up to %d", form.Version, keptVersion))
 	case form.Node != k.node:
 		return false, unusableFile(path, fmt.Errorf("the file belongs to node %q, but this agent runs node %q", form.Node, k.node))
 	}
@@ -145,12 +146,12 @@ func (k Kept) saveNode(n KeptNode) error { return k.save(k.nodePath(), n) }
 
 // saveSlice replaces slice.json.
 func (k Kept) saveSlice(s model.Slice) error {
-	return k.save(k.slicePath(), keptSlice[sharedState]{keptVersion, k.node, sharedState{s.State, s.All}})
+	return k.save(k.slicePath(), keptSlice[sharedState]{k.header(), sharedState{s.State, s.All}})
 }
 
 // saveOffers replaces offers.json.
 func (k Kept) saveOffers(o *fib.Offers) error {
-	return k.save(k.offersPath(), keptOffers{keptVersion, k.node, o})
+	return k.save(k.offersPath(), keptOffers{k.header(), o})
 }
 
 // loadOffers reads offers.json; none if the file is missing.
@@ -168,7 +169,7 @@ func (k Kept) SavePaths(paths []bgp.Path) error {
 		}
 		return nil
 	}
-	return k.save(k.pathsPath(), keptPaths{keptVersion, k.node, paths})
+	return k.save(k.pathsPath(), keptPaths{k.header(), paths})
 }
 
 // LoadPaths reads bgp.json; nil if the file is missing.

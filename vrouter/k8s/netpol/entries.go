@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 )
 
 // allowIdentity adds or deletes the entries of an identity for all groups.
@@ -111,7 +112,7 @@ func owned[K comparable, V any](m *map[K]V, shared *bool) map[K]V {
 
 // reset gives the addresses of a prefix the identity of their ipBlocks, and none of pods.
 func (t *tables) reset(k fib.RouteKey) {
-	var value fib.Identity
+	var value layout.Identity
 	if r := t.c.regions.all[k.Prefix]; r != nil {
 		value.Block = t.ofRegions[r].number
 	}
@@ -119,8 +120,8 @@ func (t *tables) reset(k fib.RouteKey) {
 }
 
 // set writes the identity of a prefix into the map Identities, or deletes it if value is zero.
-func (t *tables) set(k fib.RouteKey, value fib.Identity) {
-	none := fib.Identity{}
+func (t *tables) set(k fib.RouteKey, value layout.Identity) {
+	none := layout.Identity{}
 	was := t.grouping.Identities[k]
 	if was == value {
 		return
@@ -175,7 +176,7 @@ func (t *tables) setGroup(name string, p endpointEntries) {
 
 // The revision is the sum of the checksums of all entries, so it does not depend on their order.
 
-func sumOfIdentity(k fib.RouteKey, n fib.Identity) uint32 {
+func sumOfIdentity(k fib.RouteKey, n layout.Identity) uint32 {
 	a := k.Prefix.Addr().As16()
 	buffer := append(a[:], byte(k.Prefix.Bits()))
 	for _, v := range []uint32{k.VRF, n.Pods, n.Block} {

@@ -17,6 +17,7 @@ import (
 
 	"windtunnel/internal/must"
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 )
 
 // world has copies of the objects that a test has given to a compiler.
@@ -166,7 +167,7 @@ func lookUp(r *Result, local Endpoint, egress bool, remote netip.Addr, f flow) b
 	if egress && !g.Out || !egress && !g.In {
 		return true
 	}
-	var identity fib.Identity
+	var identity layout.Identity
 	for bits := 0; bits <= remote.BitLen(); bits++ {
 		p, _ := remote.Prefix(bits)
 		if n, has := r.Identities[fib.RouteKey{VRF: local.VRF, Prefix: p}]; has {

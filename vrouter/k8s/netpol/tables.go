@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"windtunnel/vrouter/fib"
+	"windtunnel/vrouter/layout"
 )
 
 // tables are the maps of a result. They count the users of identities and groups, so that they can change with
@@ -57,12 +58,12 @@ type endpointEntries struct {
 type placed struct {
 	key   fib.RouteKey
 	id    *identity // of the pod
-	value fib.Identity
+	value layout.Identity
 }
 
 func newTables(c *Compiler) *tables {
 	return &tables{
-		c: c, grouping: &fib.Grouping{Sets: fib.Sets{Identities: map[fib.RouteKey]fib.Identity{}, Allows: map[fib.Allow]bool{}}, Groups: map[string]fib.Group{}},
+		c: c, grouping: &fib.Grouping{Sets: fib.Sets{Identities: map[fib.RouteKey]layout.Identity{}, Allows: map[fib.Allow]bool{}}, Groups: map[string]fib.Group{}},
 		identities: map[uint32]*identity{}, ofRegions: map[*region]*identity{}, byPeer: map[*peer][]*identity{}, named: map[Port][]*identity{},
 		groups: map[string]*group{}, written: map[string]endpointEntries{}, unknown: map[string]bool{},
 	}
@@ -119,7 +120,7 @@ func (t *tables) entriesOf(name string) (p endpointEntries) {
 	for i, r := range t.c.regionsOf(e) {
 		if id := t.podsIdentity(k, r); id != nil {
 			id.users++
-			value := fib.Identity{Pods: id.number}
+			value := layout.Identity{Pods: id.number}
 			if r != nil {
 				value.Block = t.ofRegions[r].number
 			}
