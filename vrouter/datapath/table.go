@@ -125,26 +125,35 @@ func compare[K, V comparable](c *comparison, t rows[K, V], have, want map[K]V) *
 	if n := needed(d.limit.array, want); c.err == nil && n > int(d.limit.n) {
 		c.err = LimitError(d.limit.table, n, d.limit.n)
 	}
-	if !c.known {
-		have = read(&c.err, t)
-	}
 	if c.err != nil {
 		return d
 	}
-	d.have = len(have)
-	for k, v := range want {
-		was, has := have[k]
-		if has && was == v {
-			continue
-		}
-		d.keys, d.values = append(d.keys, k), append(d.values, v)
-		if !has {
-			d.fresh++
+	each := t.each // a copy of a large map would need much memory
+	if c.known {
+		each = func(f func(K, V)) error {
+			for k, v := range have {
+				f(k, v)
+			}
+			return nil
 		}
 	}
-	for k := range have {
-		if _, wanted := want[k]; !wanted {
+	c.err = each(func(k K, v V) {
+		d.have++
+		if w, wanted := want[k]; !wanted {
 			d.stale = append(d.stale, k)
+		} else if w != v {
+			d.keys, d.values = append(d.keys, k), append(d.values, w)
+		}
+	})
+	if d.fresh = len(want) - (d.have - len(d.stale)); d.fresh == 0 {
+		return d
+	}
+	if !c.known {
+		have = read(&c.err, t)
+	}
+	for k, v := range want {
+		if _, has := have[k]; !has {
+			d.keys, d.values = append(d.keys, k), append(d.values, v)
 		}
 	}
 	return d
