@@ -108,3 +108,12 @@ func TestEveryListHasJSON(t *testing.T) {
 		}
 	}
 }
+
+// Scripts of the first versions use doctor --json.
+func TestDoctorTakesJSONAsAnAlias(t *testing.T) {
+	cmd, _, err := root().Find([]string{"doctor"})
+	must.Succeed(t, err)
+	must.Succeed(t, cmd.ParseFlags([]string{"--json"}))
+	must.Equal(t, "json", cmd.Flags().Lookup("format").Value.String())
+	must.Equal(t, true, cmd.Flags().Lookup("json").Hidden)
+}

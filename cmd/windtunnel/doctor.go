@@ -37,7 +37,7 @@ The lists are separate commands: "windtunnel tools", "windtunnel systems" and
 "windtunnel doctor suites". With --format json doctor prints all of them.`,
 		Args: takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if brief && cmd.Flags().Changed("format") {
+			if brief && (cmd.Flags().Changed("format") || cmd.Flags().Changed("json")) {
 				return cli.Misuse(errors.New("--brief and --format exclude each other: omit one"))
 			}
 			say := progress(cmd)
@@ -63,6 +63,8 @@ The lists are separate commands: "windtunnel tools", "windtunnel systems" and
 	}
 	cmd.Flags().BoolVar(&brief, "brief", false, "Show only what the suite quick lacks here")
 	formatFlag(cmd, &format, "the diagnosis", "table", "json")
+	old := cmd.Flags().VarPF(cmd.Flags().Lookup("format").Value, "json", "", "Same as --format json") // scripts use it
+	old.NoOptDefVal, old.Hidden = "json", true
 	cmd.AddCommand(foundCommand("suites", "List the scenarios of each suite that cannot run here, and why", (*diagnosis).suites))
 	return cmd
 }
