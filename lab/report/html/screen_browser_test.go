@@ -94,6 +94,13 @@ func TestTheFirstScreen(t *testing.T) {
 				if over := browsertest.Eval[int](t, p, `[...document.querySelectorAll('.save')].filter(b => { const hint = b.closest('section').querySelector('.panels + .hint'); return hint && b.getBoundingClientRect().bottom > hint.getBoundingClientRect().top && b.getBoundingClientRect().top < hint.getBoundingClientRect().bottom; }).length`); over > 0 {
 					t.Errorf("buttons of %d charts cover the text below", over)
 				}
+				if wrong := browsertest.Eval[[]string](t, p, `[2, 3, 4, 5].flatMap(column => {
+					const cells = [...document.querySelectorAll('.systems td:nth-child(' + column + ')')].filter(c => c.querySelector('.bar'));
+					const values = cells.map(c => +c.querySelector('b').textContent.replace(',', '')), bars = cells.map(c => c.querySelector('.bar').offsetWidth);
+					return cells.filter((_, i) => Math.abs(bars[i] / Math.max(...bars) - values[i] / Math.max(...values)) > 0.02).map(c => c.textContent);
+				})`); len(wrong) > 0 {
+					t.Errorf("the lengths of these bars are not in the ratio of the figures: %q", wrong)
+				}
 				cards := browsertest.Eval[bool](t, p, `getComputedStyle(document.querySelector('.systems tr:nth-child(2)')).display === 'grid'`)
 				if cards != (width == 400) {
 					t.Errorf("at %d pixels rows are cards: %v", width, cards)
