@@ -21,6 +21,7 @@ import (
 	"windtunnel/lab/report/markdown"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/published"
+	"windtunnel/lab/report/sentences"
 	"windtunnel/lab/report/text"
 	"windtunnel/lab/results"
 )
@@ -184,8 +185,8 @@ func (s *runner) report() error {
 	if err != nil {
 		return err
 	}
-	if len(r.Findings) > 0 {
-		if err := s.store.SetHeadline(s.run.ID, r.Findings[0]); err != nil {
+	if brief := sentences.Brief(r); len(brief) > 0 {
+		if err := s.store.SetHeadline(s.run.ID, brief[0]); err != nil {
 			return err
 		}
 	}
