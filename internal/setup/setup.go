@@ -37,12 +37,12 @@ func Packages() []Package {
 	return all
 }
 
-// Command returns the command that installs the Debian package with a program, given by its
-// name or path, and the package's component if that is not main. It is empty if no package of
-// the list has the program.
+// Command returns the command that installs a Debian package of the list, given by its name or
+// by a program's name or path, and the package's component if that is not main. It is empty if
+// the list lacks the package.
 func Command(program string) string {
 	for _, p := range Packages() {
-		if !slices.ContainsFunc(p.Files, func(file string) bool { return file == program || filepath.Base(file) == program }) {
+		if p.Name != program && !slices.ContainsFunc(p.Files, func(file string) bool { return file == program || filepath.Base(file) == program }) {
 			continue
 		}
 		command := "apt-get install " + p.Name

@@ -34,6 +34,7 @@ func TestAProgramIsInstalledByItsPackage(t *testing.T) {
 		"netserver":          "apt-get install netperf (component non-free)",
 		"zebra":              "apt-get install frr",
 		"/usr/lib/frr/zebra": "apt-get install frr",
+		"frr":                "apt-get install frr",
 		"wt-none":            "",
 	} {
 		if got := Command(program); got != want {

@@ -294,12 +294,13 @@ func (n *node) offload(profile string) {
 	if off == nil {
 		return
 	}
+	needs(n.bed.t, "ethtool")
 	args := []string{"netns", "exec", n.space, "ethtool", "-K", "fab"}
 	for _, f := range off {
 		args = append(args, f, "off")
 	}
 	if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
-		n.bed.t.Skipf("set the offload profile %s: %v: %s (needs ethtool)", profile, err, out)
+		n.bed.t.Skipf("set the offload profile %s: %v: %s", profile, err, out)
 	}
 }
 
