@@ -16,20 +16,12 @@ import (
 	"windtunnel/internal/must"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
-	"windtunnel/vrouter/model"
 )
 
 // source makes random values of what a node's tables may hold.
 type source struct{ *rand.Rand }
 
 func (s source) bool() bool { return s.IntN(2) == 1 }
-
-func (s source) mac() (m model.MAC) {
-	for i := range m {
-		m[i] = byte(s.IntN(256))
-	}
-	return m
-}
 
 func (s source) addr(v6 bool) netip.Addr {
 	var b [16]byte
