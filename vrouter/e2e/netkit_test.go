@@ -410,7 +410,7 @@ func TestAKernelWithoutNetkitUsesVeth(t *testing.T) {
 	if log := n.log(); err == nil || !strings.Contains(log, "workload_device: netkit: this kernel has no netkit devices with a MAC address of choice; use Linux 6.10 or later with CONFIG_NETKIT=y, or set workload_device: auto") {
 		t.Errorf("the agent ended with %v and wrote:\n%s", err, log)
 	}
-	delete(n.config, "workload_device")
+	n.config["workload_device"] = "auto"
 	b.state.Networks = []model.Network{{Name: "red", ID: 291, Subnets: subnets("10.1.0.0/16")}}
 	b.state.Nodes = b.nodesOf(false)
 	b.workload("x", "red", 0, "10.1.0.10")

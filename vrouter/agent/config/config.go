@@ -43,7 +43,7 @@ type Config struct {
 	Limits         Limits                `yaml:"limits"`          // sizes of tables
 	XDP            Switch                `yaml:"xdp"`             // auto (default), off
 	TCX            Switch                `yaml:"tcx"`             // auto (default), off: classic tc filters
-	WorkloadDevice WorkloadDevice        `yaml:"workload_device"` // devices that the agent creates for ports: auto (default), veth, netkit
+	WorkloadDevice WorkloadDevice        `yaml:"workload_device"` // devices that the agent creates for ports: veth (default), netkit, auto
 	VXLANGRO       Switch                `yaml:"vxlan_gro"`       // auto (default): the kernel merges VXLAN packets; off: XDP decapsulates them
 	UDPChecksum    Switch                `yaml:"udp_checksum"`    // outer UDP checksums: auto (default): over IPv6, except in superpackets to other nodes; on: in all packets; off: in none
 	Resolvers      []netip.Addr          `yaml:"resolvers"`       // answer the DNS queries of workloads for names outside their networks; default: those of /etc/resolv.conf
@@ -166,7 +166,7 @@ func (c Config) WithDefaults() Config {
 	c.StateDir = cmp.Or(c.StateDir, filepath.Join(defaultStateDir, c.Node))
 	c.XDP, c.TCX, c.VXLANGRO = cmp.Or(c.XDP, Auto), cmp.Or(c.TCX, Auto), cmp.Or(c.VXLANGRO, Auto)
 	c.UDPChecksum = cmp.Or(c.UDPChecksum, Auto)
-	c.WorkloadDevice = cmp.Or(c.WorkloadDevice, AutoDevice)
+	c.WorkloadDevice = cmp.Or(c.WorkloadDevice, Veth)
 	c.Limits.LinkLabels = cmp.Or(c.Limits.LinkLabels, defaultLinkLabels)
 	c.RepairInterval = cmp.Or(c.RepairInterval, defaultRepair)
 	c.Lease = cmp.Or(c.Lease, fleet.DefaultLease)

@@ -20,7 +20,7 @@ func TestConfigFillsInWhatIsLeftOut(t *testing.T) {
 	got := must.Get(parseConfig([]byte("node: a\n"), "/etc/vrouter"))(t)
 	want := Config{
 		Node: "a", Socket: "/run/vrouter/a.sock", StateDir: "/var/lib/vrouter/a", RunDir: "/run/vrouter",
-		XDP: Auto, TCX: Auto, WorkloadDevice: AutoDevice, VXLANGRO: Auto, UDPChecksum: Auto, RepairInterval: 5 * time.Second, Lease: 90 * time.Second, Handover: 5 * time.Second, FlowIdle: 3 * time.Minute, FlowUnanswered: 30 * time.Second, FlowClosed: 10 * time.Second,
+		XDP: Auto, TCX: Auto, WorkloadDevice: Veth, VXLANGRO: Auto, UDPChecksum: Auto, RepairInterval: 5 * time.Second, Lease: 90 * time.Second, Handover: 5 * time.Second, FlowIdle: 3 * time.Minute, FlowUnanswered: 30 * time.Second, FlowClosed: 10 * time.Second,
 		Limits: Limits{LinkLabels: 100},
 	}
 	must.Equal(t, want, got, samePrefix)
