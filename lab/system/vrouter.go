@@ -84,7 +84,7 @@ func (v VRouter) Needs() ([]string, []program.Program) {
 	return []string{v.device(), "bpf", "vrouter"}, nil
 }
 
-// device returns the kind of the containers' devices. By default vrouter uses netkit if the kernel has it.
+// device returns the kind of the containers' devices.
 func (v VRouter) device() string {
 	if v.Netkit {
 		return probe.Netkit

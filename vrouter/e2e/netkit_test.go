@@ -397,7 +397,7 @@ func (w *workload) ping(to netip.Addr, hops int) (got icmp.Type, err error) {
 	}
 }
 
-// A kernel without netkit is refused with the reason and a remedy. By default, its ports get veth devices.
+// A kernel without netkit is refused with the reason and a remedy. With auto, its ports get veth devices.
 func TestAKernelWithoutNetkitUsesVeth(t *testing.T) {
 	b := newBed(t, options{nodes: 1, config: map[string]any{"workload_device": "netkit"}})
 	if _, err := netdev.ChooseDevice(config.Netkit); err == nil {
