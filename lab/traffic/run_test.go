@@ -556,10 +556,9 @@ func checkCourse(t *testing.T, r Result) {
 // The server stands still at the end of its window, as on a busy CPU. The client must send
 // until the server's late window is over, or the window would contain a time without traffic.
 func TestTrafficLastsUntilTheWindowsOfBothEndsAreOver(t *testing.T) {
-	const perSecond = 1000
 	at := fmt.Sprintf("127.0.0.1:%d", freePort(t))
 	server := start(t, "traffic", "server", "-listen", at, "-once", "-wait", "10s")
-	client := start(t, "traffic", "client", "-connect", at, "-kind", "udp_stream", "-buffer", "100", "-rate", fmt.Sprint(perSecond*800),
+	client := start(t, "traffic", "client", "-connect", at, "-kind", "udp_stream", "-buffer", "100", "-rate", "800k",
 		"-warmup", "100ms", "-duration", "1s", "-cooldown", "50ms")
 	client.flows(300 * time.Millisecond) // the window's end is 0.8 s away, so this test may be late too
 	server.signal(syscall.SIGSTOP)
@@ -570,7 +569,8 @@ func TestTrafficLastsUntilTheWindowsOfBothEndsAreOver(t *testing.T) {
 		t.Fatalf("the client exited with %d: %s", code, stderr)
 	}
 	r := decodeResult(t, stdout)
-	if sent := r.Local.Flows[0].AllDatagrams; sent < 1.25*perSecond {
-		t.Errorf("the client sent %d datagrams, so for %.2f s; the server's window ended after 1.4 s, and its own after 1.1 s", sent, float64(sent)/perSecond)
+	// On a busy machine the client sends fewer, in its window and after it.
+	if f := r.Local.Flows[0]; float64(f.AllDatagrams) < 1.25*float64(f.Datagrams) {
+		t.Errorf("the client sent %d datagrams, %d of them in its window of 1 s; the server's window ended after 1.4 s, and its own after 1.1 s", f.AllDatagrams, f.Datagrams)
 	}
 }
