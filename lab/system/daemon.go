@@ -30,7 +30,7 @@ type daemon struct {
 }
 
 const (
-	daemonReady   = 10 * time.Second
+	daemonReady   = 30 * time.Second // dockerd took more than 10 s on a busy machine
 	daemonAsk     = 20 * time.Millisecond
 	daemonEnds    = 3 * time.Second
 	commandEnds   = 20 * time.Second
