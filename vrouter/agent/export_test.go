@@ -155,9 +155,8 @@ func TestExportedCountsMatchThoseOfTheSenders(t *testing.T) {
 	for node := range b.nodes {
 		b.apply(t, node, b.exporting())
 	}
-	for _, w := range []string{"a1", "b1"} { // TCP_INFO does not count the bytes of SACK options
-		must.Succeed(t, b.workloads[w].Do(func() error { return os.WriteFile("/proc/sys/net/ipv4/tcp_sack", []byte("0"), 0) }))
-	}
+	withoutSACK(t, b.workloads["a1"])
+	withoutSACK(t, b.workloads["b1"])
 	for _, addresses := range [][2]string{{"10.7.0.10", "10.7.0.11"}, {"fd07::10", "fd07::11"}} {
 		from, to := netip.MustParseAddr(addresses[0]), netip.MustParseAddr(addresses[1])
 		header := map[bool]uint64{true: 20, false: 40}[from.Is4()]
@@ -187,10 +186,18 @@ func TestExportedCountsMatchThoseOfTheSenders(t *testing.T) {
 	}
 }
 
+// withoutSACK sets that TCP uses no SACK options, whose bytes TCP_INFO does not count.
+func withoutSACK(t *testing.T, s *netdev.Space) {
+	t.Helper()
+	must.Succeed(t, s.Do(func() error { return os.WriteFile("/proc/sys/net/ipv4/tcp_sack", []byte("0"), 0) }))
+}
+
 // The records of translated packets have the addresses and ports before and after NAT, in both directions. The host outside
 // is node a itself.
 func TestExportedFlowsHaveTheAddressesAfterNAT(t *testing.T) {
 	b := newBedOf(t, nil, "a")
+	withoutSACK(t, b.workloads["a1"])
+	withoutSACK(t, b.A)
 	c, s := startNfcapd(t, b.A), b.exporting()
 	n := &s.Networks[slices.IndexFunc(s.Networks, func(n model.Network) bool { return n.Name == "red" })]
 	n.NodeAccess, n.NATPool = true, []netip.Prefix{netip.MustParsePrefix("203.0.113.8/32"), netip.MustParsePrefix("2001:db8:77::8/128")}
