@@ -48,8 +48,8 @@ root:
 	@[ "$$(id -u)" = 0 ] || { echo "This makes network namespaces and devices, which needs root: use sudo make $(MAKECMDGOALS)." >&2; exit 1; }
 
 # Measures raw, bridge and VXLAN networking on this machine, and then vrouter
-# beside them, within 5 minutes where nothing has to be repeated.
-demo: root build ## Measure four networks on this machine in about 5 minutes (root)
+# beside them, in 5 to 6 minutes.
+demo: root build ## Measure four networks on this machine in about 6 minutes (root)
 	@bin/windtunnel doctor --brief
 	bin/windtunnel run quick
 	bin/windtunnel run quick-overlay --scenario bridge,vrouter-direct,vxlan,vrouter-vxlan
