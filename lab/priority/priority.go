@@ -52,8 +52,9 @@ func Lower() {
 
 // setAll sets the nice value of every thread. Meanwhile a thread may start another one,
 // which appears in the list of threads later. So setAll reads the list until two reads in
-// a row find no new thread. The wait is a system call and not time.Sleep: callers hold a
-// mutex, and a goroutine that waits for a mutex stops the simulated clock of testing/synctest.
+// a row find no new thread. It waits by a system call and not by
+// time.Sleep, because its callers hold a mutex: under testing/synctest, time.Sleep does not return while
+// another goroutine waits for a mutex.
 func setAll(nice int) {
 	known := map[string]bool{}
 	for unchanged := 0; unchanged < 2; unchanged++ {

@@ -109,6 +109,10 @@ func TestPacedRequestsCountFromTheTimeAtWhichTheyAreDue(t *testing.T) {
 func TestAShareOfTheCapacityIsThePace(t *testing.T) {
 	for _, kind := range []string{"tcp_rr", "udp_rr", "tcp_crr"} {
 		r := run(t, "127.0.0.1", "-kind", kind, "-of-capacity", "0.5", "-warmup", "100ms", "-duration", "300ms", "-cooldown", "50ms")
+		// Requests are due from the start of the warm-up. So in the window go at most those of 400 ms.
+		if pace := r.Spec.Workload.Pace; r.Local.Transactions > 1.5*pace {
+			t.Errorf("%s: %v transactions/s at a pace of %v/s", kind, r.Local.Transactions, pace)
+		}
 		if r.Spec.Workload.Pace <= 0 || r.Local.Latency == nil || r.Local.Transactions <= 0 {
 			t.Errorf("%s: pace %v, %v transactions/s, latency %v", kind, r.Spec.Workload.Pace, r.Local.Transactions, r.Local.Latency)
 		}

@@ -291,7 +291,7 @@ const wrongASN = "the neighbour has another AS number; correct its asn here, or 
 
 const tooManyPaths = "the neighbour announces too many paths of a family; let it filter them, and then start the agent again"
 
-// Reasons of sessions that end because of BFD.
+// Why BFD has ended a session, for users.
 const (
 	bfdExpired = "the neighbour has failed: no BFD packet of it has arrived in time"
 	bfdDown    = "the neighbour says that BFD with this node is down"

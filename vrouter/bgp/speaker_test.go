@@ -210,7 +210,7 @@ func TestARestartLosesNoPaths(t *testing.T) {
 	a.Close(true)
 	b.await(t, "the session ends", func() bool { return b.state() != "established" })
 	if n := len(b.Received()); n != 4 || b.lost.Load() > 0 {
-		t.Errorf("b has %d paths of a while a restarts, and has lost sessions %d times; want 4 and 0", n, b.lost.Load())
+		t.Errorf("while speaker a restarts, speaker b has %d paths of it, want 4, and has dropped all its paths %d times, want 0", n, b.lost.Load())
 	}
 	must.Succeed(t, b.Announce(b.red("10.1.0.20"))) // a is not connected, and does not receive this withdrawal
 	a.start(t, kept, a.red("10.1.0.10"))

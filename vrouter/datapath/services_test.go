@@ -222,9 +222,9 @@ func TestAWorkloadConnectsToABackendAfterItsConnectionToTheService(t *testing.T)
 	}
 }
 
-// A connection to a backend itself stays if the workload connects from the same port to the backend's service. The
-// connection to the service opens when the other one has ended. A backend may send data before the handshake ends
-// (RFC 7413).
+// A workload has a connection to the address of a pod. It then connects, from the same local port, to a service whose
+// backend is this pod. The first connection must go on, and the second opens once the first has ended. The pod may send
+// data before the handshake ends (RFC 7413).
 func TestAConnectionToABackendOutlivesAnAttemptToConnectToItsService(t *testing.T) {
 	for name, a := range families {
 		r := newRig(t, model.MPLSoUDP, false, withServices)

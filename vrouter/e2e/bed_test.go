@@ -248,6 +248,9 @@ func (b *bed) addNode(i int, o options, sw *netlink.Handle, br netlink.Link) {
 		"socket": filepath.Join(b.dir, n.name+".sock"), "state_dir": filepath.Join(b.dir, "state-"+n.name),
 		"run_dir": filepath.Join(b.dir, "run-"+n.name), "limits": limits(nil),
 	}
+	if kerneltest.In() {
+		n.config["workload_device"] = "auto" // netkit if the guest's kernel has it
+	}
 	for k, v := range o.config {
 		n.config[k] = v
 	}

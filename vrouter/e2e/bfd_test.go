@@ -65,7 +65,7 @@ func TestBFDFindsAFailedRouter(t *testing.T) {
 			}
 			for _, v := range a.rib() {
 				if err == nil && v.Destination() == prefix && v.State != bgp.Used {
-					err = fmt.Errorf("the path %+v is not used", v)
+					err = fmt.Errorf("BGP does not use the path %+v", v)
 				}
 			}
 			if n := strings.Count(a.run("bgp", "rib", "--family", "evpn"), prefix); err == nil && n != 2 {

@@ -122,7 +122,7 @@ func workloadKeepsItsProgram(t *testing.T, b *bed, w *workload) {
 	}))
 }
 
-// Other tests run with a kernel that has netkit, so with netkit devices.
+// Runs other tests of this package in a VM whose kernel has netkit. There workloads get netkit devices.
 func TestOthersWithNetkitDevices(t *testing.T) {
 	tests := os.Getenv("VROUTER_GUEST_TESTS")
 	if tests == "" {
