@@ -51,15 +51,13 @@ func startNfcapd(t *testing.T, s *netdev.Space) *nfcapd {
 			t.Log(output.String())
 		}
 	})
-	must.Eventually(t, "the socket of the collector", func() error {
-		return s.Do(func() error {
-			l, err := net.ListenPacket("udp", fmt.Sprintf("172.31.0.1:%d", collectorPort))
-			if err != nil {
-				return nil
-			}
-			l.Close()
-			return fmt.Errorf("UDP port %d is still free", collectorPort)
-		})
+	must.Eventually(t, "the socket of the collector", func() error { // bound by this test, the port would be in use for the collector
+		var sockets []byte
+		must.Succeed(t, s.Do(func() (err error) { sockets, err = os.ReadFile("/proc/thread-self/net/udp"); return err }))
+		if !bytes.Contains(sockets, fmt.Appendf(nil, ":%04X ", collectorPort)) {
+			return fmt.Errorf("no socket has UDP port %d:\n%s", collectorPort, sockets)
+		}
+		return nil
 	})
 	return c
 }
