@@ -177,15 +177,16 @@ func neighborTable(rows []bgp.Neighbor, now time.Time) inspect.Table {
 		if !n.Since.IsZero() {
 			since = ago(n.Since, now)
 		}
-		t.Add(n.Address.String(), fmt.Sprint(n.ASN), n.State, dash(since), dash(n.BFD), fmt.Sprint(n.Received), fmt.Sprint(n.Stale), fmt.Sprint(n.Sent), dash(cmp.Or(n.Reason, malformedText(n))))
+		t.Add(n.Address.String(), fmt.Sprint(n.ASN), n.State, dash(since), dash(n.BFD), fmt.Sprint(n.Received), fmt.Sprint(n.Stale), fmt.Sprint(n.Sent), dash(reasonText(n)))
 	}
 	return t
 }
 
-// malformedText returns the error of a neighbour's last malformed message, with their number; "" if there were none.
-func malformedText(n bgp.Neighbor) string {
-	if n.MalformedCount < 2 {
-		return n.Malformed
+// reasonText returns why a neighbour has no session, or else the error of its last malformed message, with the number of
+// such messages; "" if there were none.
+func reasonText(n bgp.Neighbor) string {
+	if n.Reason != "" || n.MalformedCount < 2 {
+		return cmp.Or(n.Reason, n.Malformed)
 	}
 	return fmt.Sprintf("%s (the last of %d)", n.Malformed, n.MalformedCount)
 }
@@ -207,11 +208,20 @@ func bgpRIBCommand() *cobra.Command {
 				return err
 			}
 			rows := slices.DeleteFunc(all, func(v bgp.Verdict) bool { return len(families) > 0 && !slices.Contains(families, v.Family) })
-			return show(cmd.OutOrStdout(), output, rows, ribTable(rows, why))
+			if err := show(cmd.OutOrStdout(), output, rows, ribTable(rows, why)); err != nil || !why || announced || output != asTable {
+				return err
+			}
+			neighbors, err := c.BGPNeighbors(ctx)
+			for _, n := range neighbors {
+				if text := reasonText(n); text != "" {
+					fmt.Fprintf(cmd.OutOrStdout(), "neighbour %s: %s\n", n.Address, text)
+				}
+			}
+			return err
 		}),
 	}
 	familyFlag(cmd, &families, "List only paths of these address families: vpnv4, vpnv6, evpn (repeatable)")
-	cmd.Flags().BoolVar(&why, "why", false, "Add a column that says why paths are not used")
+	cmd.Flags().BoolVar(&why, "why", false, "Add a column that says why paths are not used, and say for each neighbour why paths are missing")
 	cmd.Flags().BoolVar(&announced, "announced", false, "List the paths that the node announces instead")
 	outputFlag(cmd, &output)
 	return cmd
