@@ -18,6 +18,7 @@ import (
 	"github.com/osrg/gobgp/v4/pkg/apiutil"
 	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
 	"github.com/osrg/gobgp/v4/pkg/server"
+	"golang.org/x/time/rate"
 
 	"windtunnel/vrouter/model"
 )
@@ -33,6 +34,8 @@ const (
 	deferTime     = 10 * time.Second
 	longLivedTime = time.Hour // RFC 9494
 	multihop      = 255
+	logPause      = 10 * time.Second // between two log entries about a neighbour, after logBurst entries
+	logBurst      = 20
 	bfdMultiplier = 3 // intervals without a packet after which a neighbour has failed (RFC 5880)
 )
 
@@ -59,6 +62,13 @@ type Speaker struct {
 	reasons   map[netip.Addr]string // why a neighbour has no session
 	malformed map[netip.Addr]malformed
 	refused   map[string]bool // addresses whose connections were refused
+	logs      sync.Map        // a *rate.Limiter by neighbour
+}
+
+// mayLog reports whether the speaker logs another entry about a neighbour. A neighbour can send very many invalid messages.
+func (s *Speaker) mayLog(neighbor string) bool {
+	l, _ := s.logs.LoadOrStore(neighbor, rate.NewLimiter(rate.Every(logPause), logBurst))
+	return l.(*rate.Limiter).Allow()
 }
 
 // Start starts a speaker of a node that has BGP, and announces paths. stale are the paths that an
@@ -278,7 +288,9 @@ func (s *Speaker) notePeer(e *apiutil.WatchEventMessage_PeerEvent) {
 	switch {
 	case state.SessionState == bgp.BGP_FSM_ESTABLISHED:
 		s.setReason(address, "")
-		s.log.Info("BGP session established", "neighbor", address, "asn", state.PeerASN)
+		if s.mayLog(address.String()) {
+			s.log.Info("BGP session established", "neighbor", address, "asn", state.PeerASN)
+		}
 	case state.DisconnectReason == api.PeerState_DISCONNECT_REASON_BAD_PEER_AS:
 		s.setReason(address, wrongASN)
 	case state.DisconnectReason != api.PeerState_DISCONNECT_REASON_UNSPECIFIED && state.DisconnectReason != api.PeerState_DISCONNECT_REASON_IDLE_TIMER_EXPIRED:
@@ -306,7 +318,7 @@ func (s *Speaker) setReason(neighbor netip.Addr, why string) {
 	case was == tooManyPaths, why != "" && (was == bfdExpired || was == bfdDown):
 		return
 	}
-	if why != "" && why != s.reasons[neighbor] {
+	if why != "" && why != s.reasons[neighbor] && s.mayLog(neighbor.String()) {
 		s.log.Warn("no BGP session", "neighbor", neighbor, "reason", why)
 	}
 	s.reasons[neighbor] = why
@@ -465,7 +477,7 @@ func (l *gobgpLog) Handle(ctx context.Context, record slog.Record) error {
 		if a, err := netip.ParseAddr(l.neighbor); err == nil {
 			l.speaker.lose(a.Unmap())
 		}
-	case record.Level >= slog.LevelWarn && l.Handler.Enabled(ctx, record.Level):
+	case record.Level >= slog.LevelWarn && l.Handler.Enabled(ctx, record.Level) && l.speaker.mayLog(l.neighbor):
 		return l.Handler.Handle(ctx, record)
 	}
 	return nil
@@ -500,7 +512,7 @@ type malformed struct {
 	count int
 }
 
-// noteMalformed keeps the error of a malformed UPDATE message, and logs a new error. withdraws says that the
+// noteMalformed keeps the error of a malformed UPDATE message, and logs an error that differs from the last one. withdraws says that the
 // routes in the message are withdrawn; otherwise only an attribute is ignored.
 func (s *Speaker) noteMalformed(neighbor netip.Addr, withdraws bool, why string) {
 	why = "a malformed UPDATE message: " + why + map[bool]string{true: "; its routes are withdrawn", false: "; the attribute is ignored"}[withdraws]
@@ -508,8 +520,7 @@ func (s *Speaker) noteMalformed(neighbor netip.Addr, withdraws bool, why string)
 	was := s.malformed[neighbor]
 	s.malformed[neighbor] = malformed{why, was.count + 1}
 	s.sessions.Unlock()
-	if why != was.why {
+	if why != was.why && s.mayLog(neighbor.String()) {
 		s.log.Warn("a BGP neighbour sends an invalid message", "neighbor", neighbor, "error", why)
 	}
-	s.changed(false)
 }

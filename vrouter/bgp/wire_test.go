@@ -1,7 +1,9 @@
 package bgp
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"reflect"
@@ -13,6 +15,7 @@ import (
 	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
 
 	"windtunnel/internal/must"
+	"windtunnel/vrouter/bgp/bgptest"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/model/modeltest"
 )
@@ -142,7 +145,63 @@ func TestAttributesOfOtherRoutersAreRead(t *testing.T) {
 	}
 }
 
-// No UPDATE message that GoBGP accepts ends the program.
+// updates returns the paths of an UPDATE message as GoBGP gives them to the speaker: paths and withdrawals. With an error
+// that GoBGP treats as a withdrawal, the message withdraws its paths. nil: the message ends the session.
+func updates(message []byte) (all []*apiutil.Path) {
+	handling := bgptest.Handling(message)
+	if handling == bgp.ERROR_HANDLING_SESSION_RESET {
+		return nil
+	}
+	parsed, _ := bgp.ParseBGPMessage(message)
+	attributes := parsed.Body.(*bgp.BGPUpdate).PathAttributes
+	add := func(f bgp.Family, nlris []bgp.PathNLRI, withdrawal bool) {
+		for _, n := range nlris {
+			all = append(all, &apiutil.Path{Family: f, Nlri: n.NLRI, Attrs: attributes, PeerAddress: router, PeerASN: bgptest.ASN, Withdrawal: withdrawal})
+		}
+	}
+	for _, a := range attributes {
+		switch a := a.(type) {
+		case *bgp.PathAttributeMpReachNLRI:
+			add(bgp.NewFamily(a.AFI, a.SAFI), a.Value, handling == bgp.ERROR_HANDLING_TREAT_AS_WITHDRAW)
+		case *bgp.PathAttributeMpUnreachNLRI:
+			add(bgp.NewFamily(a.AFI, a.SAFI), a.Value, true)
+		}
+	}
+	return all
+}
+
+// quiet returns a speaker without sessions.
+func quiet() *Speaker {
+	return &Speaker{node: testSite().Node, table: NewTable(nil), changed: func(bool) {}}
+}
+
+// take lets the speaker receive a message. The paths can be resolved, printed and stored, and the table is as before when
+// they are withdrawn.
+func take(t *testing.T, message []byte) {
+	t.Helper()
+	s, all := quiet(), updates(message)
+	s.receive(all)
+	_, verdicts := testSite().Resolve(s.Received())
+	must.Get(json.Marshal(verdicts))(t)
+	for i := range verdicts {
+		_, _ = verdicts[i].Destination(), verdicts[i].TunnelNames()
+	}
+	kept := must.Get(json.Marshal(s.Received()))(t)
+	var again []Path
+	must.Succeed(t, json.Unmarshal(kept, &again))
+	if got := NewTable(again); len(got.paths) != s.Count() || !maps.EqualFunc(got.paths, s.table.paths, func(a, b value) bool { return a.label == b.label && a.routed == b.routed }) {
+		t.Errorf("the stored paths are read as %v, want %v", got.paths, s.table.paths)
+	}
+	for _, w := range all {
+		w.Withdrawal = true
+	}
+	s.receive(all)
+	if x := s.table; len(x.paths)+len(x.numbers)+len(x.hops) > 0 || len(x.free) != len(x.sets) {
+		t.Errorf("after the withdrawal of all paths, the table has %v, the attributes %v and the next hops %v", x.paths, x.numbers, x.hops)
+	}
+}
+
+// A speaker takes each UPDATE message that GoBGP accepts.
 func FuzzUpdate(f *testing.F) {
 	for _, p := range announced(exporting(rand.New(rand.NewPCG(1, 38)))) {
 		w, err := p.toWire()
@@ -151,26 +210,25 @@ func FuzzUpdate(f *testing.F) {
 		must.Succeed(f, err)
 		f.Add(message)
 	}
-	f.Fuzz(func(t *testing.T, message []byte) {
-		parsed, err := bgp.ParseBGPMessage(message)
-		if err != nil {
-			return
+	for _, message := range bgptest.Messages(router, 1, 3) {
+		f.Add(message)
+	}
+	f.Fuzz(take)
+}
+
+// A speaker takes random changes of valid UPDATE messages.
+func TestRandomUpdatesAreTaken(t *testing.T) {
+	r, all, handled := rand.New(rand.NewPCG(38, 1)), bgptest.Messages(router, 1, 3), map[bgp.ErrorHandling]int{}
+	for range must.Rounds(20_000) {
+		message := bgptest.Mutate(r, all[r.IntN(len(all))])
+		handled[bgptest.Handling(message)]++
+		if take(t, message); t.Failed() {
+			t.Fatalf("the message is %x", message)
 		}
-		update, is := parsed.Body.(*bgp.BGPUpdate)
-		if !is {
-			return
-		}
-		for _, a := range update.PathAttributes {
-			reach, is := a.(*bgp.PathAttributeMpReachNLRI)
-			if !is {
-				continue
-			}
-			for _, n := range reach.Value {
-				if p, ok := fromWire(&apiutil.Path{Family: bgp.NewFamily(reach.AFI, reach.SAFI), Nlri: n.NLRI, Attrs: update.PathAttributes}); ok {
-					p.Targets = append(p.Targets, target("64512:1"))
-					testSite().Resolve([]Path{p})
-				}
-			}
-		}
-	})
+	}
+	t.Logf("valid: %d; an attribute is ignored: %d; the routes are withdrawn: %d; the session ends: %d", handled[bgp.ERROR_HANDLING_NONE],
+		handled[bgp.ERROR_HANDLING_ATTRIBUTE_DISCARD], handled[bgp.ERROR_HANDLING_TREAT_AS_WITHDRAW], handled[bgp.ERROR_HANDLING_SESSION_RESET])
+	if len(handled) != 4 {
+		t.Errorf("the messages are handled in %d ways, want 4", len(handled))
+	}
 }

@@ -25,6 +25,8 @@ type gateway struct {
 	*node
 	t    *testing.T
 	peer *bgptest.Peer
+	// ended is closed when the agent has ended the session.
+	ended chan struct{}
 
 	mu   sync.Mutex
 	seen []sighting
@@ -37,18 +39,26 @@ type sighting struct {
 	id    uint64
 }
 
-// scaleBed returns a bed with one agent and gateways, which have sessions with it, and a workload of network red, which
-// imports target 1001. The test runs only on a quiet machine.
+// scaleBed returns a bed as gatewayBed does. The test runs only on a quiet machine.
 func scaleBed(t *testing.T, gateways int) (b *bed, x *workload, all []*gateway) {
 	t.Helper()
 	if os.Getenv("WINDTUNNEL_TIMING_TESTS") == "" {
 		t.Skip("times depend on the machine; set WINDTUNNEL_TIMING_TESTS=1 on a quiet one")
 	}
+	return gatewayBed(t, gateways, map[string]int{"routes": 65536, "prefixes": 65536, "bridge": 65536}, func(b *bed) {
+		b.state.Nodes[0].BGP.Families = []model.BGPFamily{model.VPNv4}
+	})
+}
+
+// gatewayBed returns a bed with one agent and gateways, which have sessions with it, and a workload of network red, which
+// imports target 1001. sizes are limits of the node, and change edits the state.
+func gatewayBed(t *testing.T, gateways int, sizes map[string]int, change func(*bed)) (b *bed, x *workload, all []*gateway) {
+	t.Helper()
 	b = bgpBed(t, 1+gateways, gateways)
 	b.configureBGP(model.MPLSoUDP)
-	b.state.Nodes[0].BGP.Families = []model.BGPFamily{model.VPNv4}
-	b.nodes[0].config["limits"] = limits(map[string]int{"routes": 65536, "prefixes": 65536, "bridge": 65536})
+	b.nodes[0].config["limits"] = limits(sizes)
 	x = b.workload("x", "red", 0, "10.1.0.10", "fd00:1::10")
+	change(b)
 	b.up()
 	for _, n := range b.nodes[1:] {
 		g := &gateway{node: n, t: t}
@@ -60,22 +70,37 @@ func scaleBed(t *testing.T, gateways int) (b *bed, x *workload, all []*gateway) 
 		t.Cleanup(func() { sink.Close() })
 		b.must(sink.(*net.UDPConn).SetReadBuffer(8 << 20))
 		go g.receive(sink)
-		soon(t, 60*time.Second, "the session with "+n.name, func() error {
-			return in(n.ns, func() error {
-				c, err := net.DialTimeout("tcp", netip.AddrPortFrom(b.nodes[0].v4, model.DefaultBGPPort).String(), 5*time.Second)
-				if err != nil {
-					return err
-				}
-				t.Cleanup(func() { c.Close() })
-				if g.peer, err = bgptest.Open(c, n.v4); err == nil {
-					go io.Copy(io.Discard, c)
-				}
-				return err
-			})
-		})
+		g.open()
 		all = append(all, g)
 	}
 	return b, x, all
+}
+
+// open waits until the session with the agent is established.
+func (g *gateway) open() {
+	g.t.Helper()
+	soon(g.t, 60*time.Second, "the session with "+g.name, func() error {
+		return in(g.ns, func() error {
+			c, err := net.DialTimeout("tcp", netip.AddrPortFrom(g.bed.nodes[0].v4, model.DefaultBGPPort).String(), 5*time.Second)
+			if err != nil {
+				return err
+			}
+			peer, err := bgptest.Open(c, g.v4)
+			if err != nil {
+				c.Close()
+				return err
+			}
+			g.t.Cleanup(func() { c.Close() })
+			ended := make(chan struct{})
+			g.peer, g.ended = peer, ended
+			go func() {
+				io.Copy(io.Discard, c)
+				c.Close()
+				close(ended)
+			}()
+			return nil
+		})
+	})
 }
 
 // receive notes the packets with an id: label, IPv4 header, UDP header, id.

@@ -38,16 +38,25 @@ const (
 )
 
 // ParseRouteTarget parses ADMINISTRATOR:NUMBER. The administrator is an AS number or an IPv4
-// address.
+// address. Routers can send other values: their text is hexadecimal.
 func ParseRouteTarget(text string) (RouteTarget, error) {
 	kind, value, ok := parseAdministered(text)
 	if !ok {
+		if t := RouteTarget(parseHexadecimal(text)); t[0] <= longAS && t[1] == routeTargetSubtype && t.String() == text {
+			return t, nil
+		}
 		return RouteTarget{}, fmt.Errorf("%q is not a route target; write %s", phrase.Clip(text), administeredForms)
 	}
 	return RouteTarget(slices.Concat([]byte{kind, routeTargetSubtype}, value[:])), nil
 }
 
-func (t RouteTarget) String() string { return administeredText(t[0], t[2:]) }
+func (t RouteTarget) String() string {
+	text := administeredText(t[0], t[2:])
+	if kind, value, ok := parseAdministered(text); !ok || t != RouteTarget(slices.Concat([]byte{kind, routeTargetSubtype}, value[:])) {
+		return hexadecimal(t)
+	}
+	return text
+}
 
 // MarshalText implements encoding.TextMarshaler.
 func (t RouteTarget) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
@@ -58,13 +67,16 @@ func (t *RouteTarget) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// ParseRouteDistinguisher parses auto, or ADMINISTRATOR:NUMBER as in a route target.
+// ParseRouteDistinguisher parses auto, or the text of a route distinguisher in the forms of a route target.
 func ParseRouteDistinguisher(text string) (RouteDistinguisher, error) {
 	if text == automatic {
 		return RouteDistinguisher{}, nil
 	}
 	kind, value, ok := parseAdministered(text)
 	if !ok {
+		if d := RouteDistinguisher(parseHexadecimal(text)); d.String() == text {
+			return d, nil
+		}
 		return RouteDistinguisher{}, fmt.Errorf("%q is not a route distinguisher; write auto, or %s", phrase.Clip(text), administeredForms)
 	}
 	return RouteDistinguisher(slices.Concat([]byte{0, kind}, value[:])), nil
@@ -74,7 +86,11 @@ func (d RouteDistinguisher) String() string {
 	if d.IsZero() {
 		return automatic
 	}
-	return administeredText(d[1], d[2:])
+	text := administeredText(d[1], d[2:])
+	if kind, value, ok := parseAdministered(text); !ok || d != RouteDistinguisher(slices.Concat([]byte{0, kind}, value[:])) {
+		return hexadecimal(d)
+	}
+	return text
 }
 
 // IsZero reports whether the route distinguisher is automatic.
@@ -134,6 +150,18 @@ func parseAdministered(text string) (kind byte, value [6]byte, ok bool) {
 func decimal(text string, bits int) (uint32, bool) {
 	n, err := strconv.ParseUint(text, 10, bits)
 	return uint32(n), err == nil && text == strconv.FormatUint(n, 10)
+}
+
+// hexadecimal is the text of the values that have no other form, such as those of AS 0.
+func hexadecimal(value [8]byte) string { return fmt.Sprintf("0x%x", value) }
+
+// parseHexadecimal parses the text of hexadecimal; zero: the text has another form.
+func parseHexadecimal(text string) (value [8]byte) {
+	if digits, is := strings.CutPrefix(text, "0x"); is && len(digits) == 2*len(value) {
+		n, _ := strconv.ParseUint(digits, 16, 64)
+		binary.BigEndian.PutUint64(value[:], n)
+	}
+	return value
 }
 
 func administeredText(kind byte, value []byte) string {

@@ -53,8 +53,40 @@ func TestRouteTargetsHaveTheBytesOfBGP(t *testing.T) {
 	}
 }
 
+// A router can send values that an operator cannot write as an administrator and a number. They have one text each, too.
+func TestOtherRouteTargetsAreHexadecimal(t *testing.T) {
+	for text, want := range map[string]RouteTarget{
+		"0x0002000000000005": {0, 2, 0, 0, 0, 0, 0, 5}, // AS 0
+		"0x0202000000010005": {2, 2, 0, 0, 0, 1, 0, 5}, // AS 1 with 4 bytes
+		"0x0102000000000000": {1, 2},                   // address 0.0.0.0
+	} {
+		got, err := ParseRouteTarget(text)
+		if err != nil || got != want || got.String() != text {
+			t.Errorf("%s is %x, written %s, error %v; want %x", text, got, got, err, want)
+		}
+	}
+	for text, want := range map[string]RouteDistinguisher{
+		"0x0000000000000005": {7: 5},
+		"0x0002000000010005": {0, 2, 0, 0, 0, 1, 0, 5},
+		"0xff00000000000000": {0xff},
+	} {
+		got, err := ParseRouteDistinguisher(text)
+		if err != nil || got != want || got.String() != text {
+			t.Errorf("%s is %x, written %s, error %v; want %x", text, got, got, err, want)
+		}
+	}
+	for _, text := range []string{"0x0002fc0000000001", "0x0302000000000000", "0x0003000000000005", "0x0000000000000000", "0x000200000000000A", "0x00020000000005", "0002000000000005", "0x+002000000000005"} {
+		if got, err := ParseRouteTarget(text); err == nil {
+			t.Errorf("%q is the route target %s", text, got)
+		}
+	}
+	if got, err := ParseRouteDistinguisher("0x0000fc0000000001"); err == nil {
+		t.Errorf("the text of 64512:1 in another form is the route distinguisher %s", got)
+	}
+}
+
 func FuzzRouteTarget(f *testing.F) {
-	for _, text := range []string{"64512:1", "192.0.2.1:1", "70000:1", "0:0", "1:", "::1"} {
+	for _, text := range []string{"64512:1", "192.0.2.1:1", "70000:1", "0:0", "1:", "::1", "0x0002000000000005"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

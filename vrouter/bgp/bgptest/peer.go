@@ -16,7 +16,7 @@ import (
 // ASN is the AS number of a Peer. Its neighbour must have the same.
 const ASN = 64512
 
-// Peer is an end of a session for VPNv4, without a hold time and without graceful restart.
+// Peer is an end of a session for VPNv4, VPNv6 and EVPN, without a hold time and without graceful restart.
 type Peer struct {
 	net.Conn
 }
@@ -25,7 +25,7 @@ type Peer struct {
 func Open(c net.Conn, id netip.Addr) (*Peer, error) {
 	p := &Peer{c}
 	open, err := bgp.NewBGPOpenMessage(ASN, 0, id, []bgp.OptionParameterInterface{bgp.NewOptionParameterCapability([]bgp.ParameterCapabilityInterface{
-		bgp.NewCapMultiProtocol(bgp.RF_IPv4_VPN), bgp.NewCapFourOctetASNumber(ASN),
+		bgp.NewCapMultiProtocol(bgp.RF_IPv4_VPN), bgp.NewCapMultiProtocol(bgp.RF_IPv6_VPN), bgp.NewCapMultiProtocol(bgp.RF_EVPN), bgp.NewCapFourOctetASNumber(ASN),
 	})})
 	if err == nil {
 		err = p.send(open)
