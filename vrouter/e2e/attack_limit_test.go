@@ -32,8 +32,9 @@ func TestAWorkloadDoesNotPassItsEgressLimit(t *testing.T) {
 		}
 	}
 	b.apply()
-	flood := rawFrames{frames: [][]byte{udpFrame(t, x.port.MAC, model.RouterMAC, x.ip(4), y.ip(4), 7777, make([]byte, 1400))}, lasting: lasting}
-	before := y.received(t)
+	flood := rawFrames{frames: [][]byte{udpFrame(t, x.port.MAC, model.RouterMAC, x.ip(4), y.ip(4), 7777, make([]byte, 1400))}}
+	before, end := y.received(t), time.Now().Add(lasting)
+	flood.while = func() bool { return time.Now().Before(end) }
 	b.must(in(x.ns, func() error { return flood.send("eth0") }))
 	got := y.received(t) - before
 	// The bucket's first contents come on top: 20 ms and 128 KiB.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"slices"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,9 +17,9 @@ type rawFrames struct {
 	// unfinished: the TCP checksum covers only the pseudo header, and the NIC must
 	// complete it.
 	unfinished bool
-	// lasting: send the frames repeatedly for this time, without the device's queueing
-	// discipline (PACKET_QDISC_BYPASS); 0: send them once.
-	lasting time.Duration
+	// while: send the frames repeatedly while it returns true, without the device's queueing
+	// discipline (PACKET_QDISC_BYPASS); nil: send them once.
+	while func() bool
 }
 
 // send sends the frames. The calling thread must be in the device's namespace.
@@ -46,20 +45,20 @@ func (f rawFrames) send(device string) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MARK, f.mark); err != nil {
 		return err
 	}
-	if f.lasting > 0 {
+	if f.while != nil {
 		if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 1); err != nil {
 			return err
 		}
 	}
 	to := &unix.SockaddrLinklayer{Ifindex: d.Index}
-	for end := time.Now().Add(f.lasting); ; {
+	for {
 		for _, frame := range f.frames {
 			err := unix.Sendto(fd, slices.Concat(header[:], frame), 0, to)
-			if err != nil && (f.lasting == 0 || !errors.Is(err, unix.ENOBUFS)) {
+			if err != nil && (f.while == nil || !errors.Is(err, unix.ENOBUFS)) {
 				return err
 			}
 		}
-		if !time.Now().Before(end) {
+		if f.while == nil || !f.while() {
 			return nil
 		}
 	}
