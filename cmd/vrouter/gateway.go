@@ -54,6 +54,7 @@ mac and flood. prefix and mac can be given several times.`,
 	listFlag(cmd, &g.Addresses, parseAddress, "address", "Underlay `address` of the gateway (repeatable)")
 	flags.StringVar((*string)(&g.Encapsulation), "encapsulation", "", "Encapsulation that the gateway uses: mpls-udp, mpls-gre or vxlan")
 	flags.TextVar(&g.MAC, "mac", model.MAC{}, "MAC `address` of the gateway's router, for routed VXLAN")
+	flags.BoolVar(&g.Floating, "floating", false, "Hosts behind the gateway know workloads with a floating address by this address")
 	flags.Func("serve", "Network and its `values` on the gateway (repeatable)", func(text string) error {
 		n, err := parseServed(text)
 		g.Networks = append(g.Networks, n)
@@ -126,6 +127,9 @@ func gatewayTable(rows []model.Gateway) inspect.Table {
 
 func gatewayFields(g model.Gateway) inspect.Fields {
 	fields := gatewayTable([]model.Gateway{g}).Fields(0)
+	if g.Floating {
+		fields.Add("Floating", "true")
+	}
 	for _, n := range g.Networks {
 		words := []string{n.Network}
 		for _, each := range []struct {

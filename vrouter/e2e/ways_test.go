@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 
 	"windtunnel/internal/must"
@@ -202,6 +203,52 @@ func TestTheKernelsVXLANIsAGatewayOfANetworkThatOnlyRoutes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A kernel with a VXLAN device, without BGP, is a gateway with `floating`. Its hosts reach a workload by its floating address,
+// and know it by this address, also when the agent has started again. They know a workload without a floating address by its
+// address in the subnet. Without `floating`, they know both by these.
+func TestAGatewayReachesAFloatingAddress(t *testing.T) {
+	t.Parallel()
+	needs(t, "ip", "iptables", "ip6tables")
+	b := newBed(t, options{bare: 1})
+	a, kernel, router := b.nodes[0], b.nodes[1], model.MAC{2, 0xee, 0, 0, 0, 1}
+	b.state.Nodes = b.nodesOf(false, model.VXLAN)[:1]
+	b.state.Networks = []model.Network{{Name: "red", ID: 1, VNI: 1001, Subnets: subnets("10.1.0.0/16", "fd00:1::/64")}}
+	b.state.Gateways = []model.Gateway{{Name: "kernel", Addresses: []netip.Addr{kernel.v4}, Encapsulation: model.VXLAN, MAC: router, Floating: true,
+		Networks: []model.GatewayNetwork{{Network: "red", Prefixes: subnets("10.9.0.0/24", "fd00:9::/64")}}}}
+	x := b.workload("x", "red", 0, "10.1.0.10", "fd00:1::10")
+	b.up()
+	a.run("network", "nat", "red", "--pool", "192.0.2.8/29", "--pool", "2001:db8:77::8/125")
+	w, floating := &workload{bed: b, ns: b.namespace("w")}, addresses("192.0.2.14", "2001:db8:77::e")
+	w.port = one[api.Port](a, "port", "add", "--name", "w", "--network", "red", "--netns", b.name+"-w", "--floating", floating[0].String(), "--floating", floating[1].String()).Port
+	kernel.ip("link add vx type vxlan id 1001 dstport 4789 local " + kernel.v4.String() + " remote " + a.v4.String())
+	kernel.ip("link set vx address " + router.String() + " mtu 1430 up")
+	for i, far := range []string{"10.9.0.2", "fd00:9::2"} {
+		kernel.ip("addr add " + far + " dev lo")
+		kernel.ip("route add " + b.state.Networks[0].Subnets[i].String() + " dev vx src " + far)
+		kernel.ip(fmt.Sprintf("route add %s via %s dev vx onlink src %s", floating[i], []string{"10.1.0.1", "fd00:1::1"}[i], far))
+	}
+	lan := &workload{bed: b, ns: kernel.ns, port: model.Port{Name: "lan", IPs: addresses("10.9.0.2", "fd00:9::2")}}
+	of := func(word string, all []netip.Addr) func(bool) string {
+		return func(v6 bool) string { return word + " " + all[map[bool]int{false: 0, true: 1}[v6]].String() }
+	}
+	replies(t, w.ns, "floating", w.port.IPs...)
+	replies(t, lan.ns, "lan", lan.port.IPs...)
+	for range 2 {
+		expectReplies(t, lan.ns, floating, of("floating", lan.port.IPs))
+		expectReplies(t, w.ns, lan.port.IPs, of("lan", floating))
+		expectReplies(t, x.ns, lan.port.IPs, of("lan", x.port.IPs))
+		for _, version := range []int{4, 6} {
+			checkTransfer(w, lan, version, bulk/4)
+		}
+		a.kill(syscall.SIGTERM)
+		a.start()
+	}
+	a.run("gateway", "create", "kernel", "--address", kernel.v4.String(), "--encapsulation", "vxlan", "--mac", router.String(), "--serve", "red,prefix=10.9.0.0/24,prefix=fd00:9::/64")
+	expectReplies(t, w.ns, lan.port.IPs, of("lan", w.port.IPs))
+	a.run("gateway", "create", "kernel", "--address", kernel.v4.String(), "--encapsulation", "vxlan", "--mac", router.String(), "--serve", "red,prefix=10.9.0.0/24,prefix=fd00:9::/64", "--floating")
+	expectReplies(t, w.ns, lan.port.IPs, of("lan", floating))
 }
 
 // service starts a workload on node 0, and on nodes 1 and 2 a server each. Both servers have one address, to which

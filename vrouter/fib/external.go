@@ -179,12 +179,17 @@ func (c *compiler) externalTunnel(e Endpoint, needs payloads) {
 	}
 	f := formats{encap: e.Encapsulation, frames: e.Encapsulation, foreign: true, remote: c.remoteAt(e.Address)}
 	t := c.tunnel(name, f, pairs, router, needs)
+	c.translateFloating(t)
+	c.external.tunnels[e] = t
+	c.externalRemote(e.Address, t, e.Encapsulation)
+}
+
+// translateFloating makes routed packets to a tunnel leave with the floating addresses of their workloads.
+func (c *compiler) translateFloating(t *tunnel) {
 	if n, has := c.t.Nexthops[t.ip]; has {
 		n.Flags |= layout.NexthopNAT
 		c.t.Nexthops[t.ip] = n
 	}
-	c.external.tunnels[e] = t
-	c.externalRemote(e.Address, t, e.Encapsulation)
 }
 
 // externalRemote accepts packets with some encapsulations from a router. t is the tunnel to it; nil if there

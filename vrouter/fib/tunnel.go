@@ -254,6 +254,9 @@ func (c *compiler) gatewayPeers() {
 				}
 				t = c.tunnel(gatewayName(g.Name), formats{encap: g.Encapsulation, frames: g.Encapsulation, foreign: true}, pairs, router, needs)
 				c.foreign[g.Name] = t
+				if g.Floating {
+					c.translateFloating(t)
+				}
 			} else {
 				c.warn(kindTunnel, gatewayName(g.Name), "gateway %q has no underlay address of this node's families: it cannot be reached", g.Name)
 			}

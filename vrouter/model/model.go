@@ -218,7 +218,8 @@ type Gateway struct {
 	Name          string           `yaml:"name" json:"name"`
 	Addresses     []netip.Addr     `yaml:"addresses" json:"addresses"`
 	Encapsulation Encapsulation    `yaml:"encapsulation" json:"encapsulation"`
-	MAC           MAC              `yaml:"mac" json:"mac,omitempty"` // MAC of its router, for routed VXLAN; default 00:00:5e:00:01:00
+	MAC           MAC              `yaml:"mac" json:"mac,omitempty"`           // MAC of its router, for routed VXLAN; default 00:00:5e:00:01:00
+	Floating      bool             `yaml:"floating" json:"floating,omitempty"` // hosts behind it know workloads by Port.Floating
 	Networks      []GatewayNetwork `yaml:"networks" json:"networks"`
 }
 

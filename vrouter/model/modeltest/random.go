@@ -243,6 +243,7 @@ func (m *maker) addGateway() bool {
 		g.Addresses = append(g.Addresses, m.freeUnderlay(netip.MustParsePrefix("172.16.0.0/16")))
 	}
 	g.Encapsulation = m.common()
+	g.Floating = len(m.s.Gateways)%2 == 1
 	if g.Encapsulation == model.VXLAN && m.chance(2) {
 		g.MAC = model.MAC{0x00, 0x1c, 0x73, 0, 0, byte(1 + m.rand.IntN(200))}
 	}
