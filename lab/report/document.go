@@ -37,6 +37,7 @@ func Document(r *model.Report) document.Document {
 		document.Section{Drawing: "cells"},
 		document.Section{Title: "How the figures change with the traffic", Drawing: "curves", Short: "Curves"},
 		document.Section{Title: "Cost against the baseline", Drawing: "ratios", Short: "Ratios"},
+		tables.Prices(r),
 		document.Section{Title: "Every trial", Drawing: "trials", Short: "Trials"},
 		document.Section{Title: "Where the CPU time goes", Drawing: "profiles", Short: "CPU profiles"},
 		document.Section{Title: "Over time", Drawing: "series", Short: "Time"},

@@ -50,6 +50,13 @@ func Facts(r *model.Report) []document.Term {
 	add("Clock source", e.ClockSource)
 	add("Congestion control", e.CongestionControl)
 	add("CPUs of each node", pairs(e.NodeCPUs))
+	zones := map[string]string{}
+	for _, h := range r.Run.Options.Hosts {
+		if h.Zone != "" {
+			zones[h.Name] = h.Zone
+		}
+	}
+	add("Zones of the hosts", pairs(zones))
 	add("Choice of the CPUs", e.CPUChoice)
 	add("Shared by the nodes", e.NodesShare)
 	add("CPU meter", e.CPUMeter)

@@ -43,6 +43,8 @@ type Host struct {
 	Address string `json:"address"` // for SSH, with the port
 	Data    string `json:"data"`    // IPv4 address of the device that carries the traffic
 	Data6   string `json:"data6,omitempty"`
+	Zone    string `json:"zone,omitempty"` // where it is, in the words of the hosts file
+	Price   Price  `json:"price,omitzero"`
 }
 
 // String returns the addresses.
@@ -52,6 +54,12 @@ func (h Host) String() string {
 		text += " and data6 " + h.Data6
 	}
 	return text
+}
+
+// Price is what a host costs; the zero value: not known.
+type Price struct {
+	PerHour  float64 `json:"per_hour"`
+	Currency string  `json:"currency"` // "USD"
 }
 
 // Cluster names the nodes that a run uses, and their Kubernetes cluster.

@@ -35,7 +35,7 @@ func (h *Hosts) Record() (list []sample.Host) {
 }
 
 func (h *Host) record() sample.Host {
-	r := sample.Host{Name: h.Name, Address: net.JoinHostPort(strings.Trim(h.Address, "[]"), strconv.Itoa(cmp.Or(h.Port, 22))), Data: h.data[0].String()}
+	r := sample.Host{Name: h.Name, Address: net.JoinHostPort(strings.Trim(h.Address, "[]"), strconv.Itoa(cmp.Or(h.Port, 22))), Data: h.data[0].String(), Zone: h.Zone, Price: h.price}
 	if len(h.data) > 1 {
 		r.Data6 = h.data[1].String()
 	}
@@ -53,7 +53,7 @@ func (h *Hosts) Resume(recorded []sample.Host) (missing []string, err error) {
 			missing = append(missing, want.Name)
 			continue
 		}
-		if now := h.Hosts[i].record(); now != want {
+		if now := h.Hosts[i].record(); now.String() != want.String() {
 			err = errors.Join(err, fmt.Errorf("host %s: the hosts file has %s, and the run used %s; restore the addresses, or start a new run", want.Name, now, want))
 		}
 		kept = append(kept, h.Hosts[i])

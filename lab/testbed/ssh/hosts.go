@@ -1,15 +1,18 @@
 package ssh
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/probe"
+	"windtunnel/lab/sample"
 )
 
 // Hosts is the content of a hosts file.
@@ -34,8 +37,11 @@ type Host struct {
 	Data      string   `yaml:"data"`  // IPv4 address of the device that carries the traffic
 	Data6     string   `yaml:"data6"` // IPv6 address of the same device
 	Directory string   `yaml:"directory"`
+	Zone      string   `yaml:"zone"`  // where the host is
+	Price     string   `yaml:"price"` // such as "0.12 USD/h"
 
 	cpus       []int
+	price      sample.Price
 	data       []netip.Addr
 	knownHosts string
 }
@@ -48,7 +54,7 @@ func (h *Hosts) check() error {
 	if n := len(h.Hosts); n < 2 || n > mostHosts {
 		return fmt.Errorf("the file has %d hosts; list 2 to %d hosts below `hosts:`", n, mostHosts)
 	}
-	names, owners := map[string]bool{}, map[netip.Addr]string{}
+	names, owners, currency := map[string]bool{}, map[netip.Addr]string{}, ""
 	for i := range h.Hosts {
 		host := &h.Hosts[i]
 		if err := host.check(); err != nil {
@@ -62,6 +68,11 @@ func (h *Hosts) check() error {
 				return fmt.Errorf("the hosts %s and %s have the data address %s; give the address of each host's own device", owners[a], host.Name, a)
 			}
 			owners[a] = host.Name
+		}
+		if c := host.price.Currency; c != "" {
+			if currency = cmp.Or(currency, c); c != currency {
+				return fmt.Errorf("host %d (%s): its price is in %s, and that of a host before in %s; give all prices in one currency", i+1, host.Name, c, currency)
+			}
 		}
 		names[host.Name] = true
 		host.knownHosts = h.KnownHosts
@@ -110,6 +121,9 @@ func (h *Host) check() error {
 	if h.Directory != "" && !filepath.IsAbs(h.Directory) {
 		return fmt.Errorf("directory %q is not absolute", h.Directory)
 	}
+	if err := h.checkPrice(); err != nil {
+		return err
+	}
 	return h.checkDestination()
 }
 
@@ -138,6 +152,25 @@ func (h *Host) checkAddress() error {
 func cutUser(text string) (user, address string) {
 	i := strings.LastIndex(text, "@")
 	return text[:max(i, 0)], text[i+1:]
+}
+
+var priceForm = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ([A-Z]{3})/h$`)
+
+// checkPrice reads the price.
+func (h *Host) checkPrice() error {
+	if h.Price == "" {
+		return nil
+	}
+	parts := priceForm.FindStringSubmatch(h.Price)
+	if parts == nil {
+		return fmt.Errorf("price: %q is not a price such as 0.12 USD/h", h.Price)
+	}
+	perHour, err := strconv.ParseFloat(parts[1], 64)
+	if err != nil {
+		return fmt.Errorf("price: %w", err)
+	}
+	h.price = sample.Price{PerHour: perHour, Currency: parts[2]}
+	return nil
 }
 
 // checkData reads the data addresses.

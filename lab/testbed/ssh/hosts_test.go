@@ -8,11 +8,12 @@ import (
 	"testing"
 
 	"windtunnel/internal/must"
+	"windtunnel/lab/sample"
 )
 
 const twoHosts = `hosts:
   - {name: a, address: 192.0.2.1, user: lab, data: 10.0.0.1, jump: [gate, "me@10.1.1.1:2222", "me@realm@gate2"]}
-  - {name: b, user: lab, port: 2200, sudo: true, cpus: 2-3, data: 10.0.0.2, data6: "fd00::2"}
+  - {name: b, user: lab, port: 2200, sudo: true, cpus: 2-3, data: 10.0.0.2, data6: "fd00::2", zone: eu-1a, price: 0.12 USD/h}
 `
 
 func TestHostsAreReadWithTheirDefaults(t *testing.T) {
@@ -26,19 +27,22 @@ func TestHostsAreReadWithTheirDefaults(t *testing.T) {
 	if b := h.Hosts[1]; b.Address != "b" || b.Port != 2200 || len(b.cpus) != 2 || len(b.data) != 2 || h.Dedicated {
 		t.Errorf("host b: %+v", b)
 	}
+	must.Equal(t, sample.Host{Name: "b", Address: "b:2200", Data: "10.0.0.2", Data6: "fd00::2", Zone: "eu-1a", Price: sample.Price{PerHour: 0.12, Currency: "USD"}}, h.Record()[1])
 }
 
 func TestMistakesInAHostsFileAreErrors(t *testing.T) {
 	for want, text := range map[string]string{
-		`unknown field "usr"`:                                    strings.Replace(twoHosts, "user: lab, data", "usr: lab, data", 1),
-		"[2:35]":                                                 strings.Replace(twoHosts, "user: lab, data", "usr: lab, data", 1),
-		"the file has 1 hosts":                                   strings.Join(strings.SplitAfter(twoHosts, "\n")[:2], ""),
-		"the file has 0 hosts":                                   "",
-		"two hosts have the name a":                              strings.Replace(twoHosts, "name: b", "name: a, address: b", 1),
-		`host 1 (a): data: ""`:                                   strings.Replace(twoHosts, "data: 10.0.0.1, ", "", 1),
-		`data: "10.0.0.1/24" is no IPv4`:                         strings.Replace(twoHosts, "10.0.0.1,", "10.0.0.1/24,", 1),
-		`data6: "10.0.0.3" is no IPv6`:                           strings.Replace(twoHosts, `"fd00::2"`, "10.0.0.3", 1),
-		`cpus "x" is no list`:                                    strings.Replace(twoHosts, "cpus: 2-3", "cpus: x", 1),
+		`unknown field "usr"`:            strings.Replace(twoHosts, "user: lab, data", "usr: lab, data", 1),
+		"[2:35]":                         strings.Replace(twoHosts, "user: lab, data", "usr: lab, data", 1),
+		"the file has 1 hosts":           strings.Join(strings.SplitAfter(twoHosts, "\n")[:2], ""),
+		"the file has 0 hosts":           "",
+		"two hosts have the name a":      strings.Replace(twoHosts, "name: b", "name: a, address: b", 1),
+		`host 1 (a): data: ""`:           strings.Replace(twoHosts, "data: 10.0.0.1, ", "", 1),
+		`data: "10.0.0.1/24" is no IPv4`: strings.Replace(twoHosts, "10.0.0.1,", "10.0.0.1/24,", 1),
+		`data6: "10.0.0.3" is no IPv6`:   strings.Replace(twoHosts, `"fd00::2"`, "10.0.0.3", 1),
+		`cpus "x" is no list`:            strings.Replace(twoHosts, "cpus: 2-3", "cpus: x", 1),
+		`price: "0.1 usd/h" is not a price such as 0.12 USD/h`:  strings.Replace(twoHosts, "0.12 USD", "0.1 usd", 1),
+		"its price is in EUR, and that of a host before in USD": strings.NewReplacer("user: lab, data", "price: 1 USD/h, data", "0.12 USD", "0.12 EUR").Replace(twoHosts),
 		"70000 is no port":                                       strings.Replace(twoHosts, "port: 2200", "port: 70000", 1),
 		`jump "@gate" is not of the form`:                        strings.Replace(twoHosts, "[gate", `["@gate"`, 1),
 		`jump "gate:x" is not of the form`:                       strings.Replace(twoHosts, "[gate", `["gate:x"`, 1),

@@ -1,0 +1,61 @@
+package report_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"windtunnel/internal/must"
+	"windtunnel/lab/report"
+	"windtunnel/lab/report/reporttest"
+	"windtunnel/lab/report/tables"
+	"windtunnel/lab/report/text"
+	"windtunnel/lab/sample"
+)
+
+// At 10 Gbit/s, 1,000 Gbit take 100 s. Two hosts for 0.18 USD an hour each cost 0.01 USD in this time.
+func TestThePriceOfTrafficFollowsFromThePricesOfItsHosts(t *testing.T) {
+	price := sample.Price{PerHour: 0.18, Currency: "USD"}
+	samples := []sample.Sample{atDistance(0, 60, 8e9), atDistance(1, 60, 10e9), atDistance(2, 60, 12.5e9)}
+	for _, test := range []struct {
+		hosts     []sample.Host
+		placement string
+		want      string
+	}{
+		{[]sample.Host{{Price: price}, {Price: price}}, "", "0.0100 [0.0080, 0.0125]"},
+		{[]sample.Host{{Price: price}, {Price: price}}, "colocated", "0.00500 [0.00400, 0.00625]"},
+		{[]sample.Host{{Price: price}, {}}, "", ""},
+		{nil, "", ""},
+	} {
+		r := report.Build(sample.Run{Options: sample.Options{Hosts: test.hosts}}, oneScenario(), samples)
+		r.Scenarios[0].Placement = test.placement
+		got := ""
+		for _, table := range tables.Prices(r).Tables {
+			must.Equal(t, "per 1,000 Gbit USD", table.Columns[1].Name+" "+table.Columns[1].Unit)
+			got += table.Rows[0].Cells[1].String()
+		}
+		must.Equal(t, test.want, got)
+	}
+}
+
+func TestAReportHasPricesAndZonesOfItsHosts(t *testing.T) {
+	run, plan, samples := reporttest.Sample()
+	for i, zone := range []string{"eu-1a", "eu-1b"} {
+		run.Options.Hosts = append(run.Options.Hosts, sample.Host{Name: fmt.Sprintf("h%d", i+1), Zone: zone, Price: sample.Price{PerHour: 1.5, Currency: "EUR"}})
+	}
+	r := report.Build(run, plan, samples)
+	var printed strings.Builder
+	must.Succeed(t, text.Write(&printed, report.Document(r), text.Options{Width: 100}))
+	for _, want := range []string{"Price of the traffic", "per 1,000\n", "Gbit EUR\n", "per million\n", "requests EUR\n"} {
+		if !strings.Contains(printed.String(), want) {
+			t.Errorf("no %q in:\n%s", want, &printed)
+		}
+	}
+	for _, f := range report.Facts(r) {
+		if f.Name == "Zones of the hosts" {
+			must.Equal(t, "h1: eu-1a, h2: eu-1b", f.Text)
+			return
+		}
+	}
+	t.Error("the environment has no zones")
+}
