@@ -15,7 +15,7 @@ type Comparison struct {
 	Done    chan Difference
 	wait    sync.WaitGroup
 	running bool
-	took    time.Duration // duration of the last comparison
+	took    durations // of comparisons
 	// doubtful has the differences that the last comparison found, if the agent wrote the maps at
 	// the same time. nil: the agent did not write meanwhile, or nothing differed.
 	doubtful map[datapath.Entry]bool
@@ -38,7 +38,7 @@ func (r *Reconciler) compare() {
 	c.wait.Go(func() {
 		began := time.Now()
 		entries, err := plane.Differs(want.All())
-		c.took = time.Since(began)
+		c.took.add(time.Since(began))
 		c.Done <- Difference{want, entries, err}
 	})
 }

@@ -23,6 +23,14 @@ const (
 	maxPostponed = 5           // a check for drift is postponed by at most this number of its intervals
 )
 
+// durations are those of the last two runs of a task.
+type durations [2]time.Duration
+
+func (d *durations) add(took time.Duration) { d[0], d[1] = d[1], took }
+
+// shorter returns the shorter duration. A busy machine can stop a run for seconds, which says nothing about the next run.
+func (d durations) shorter() time.Duration { return min(d[0], d[1]) }
+
 // Pass makes the kernel's state equal to the desired state once. Each step changes only
 // differences. An object that fails does not affect the others.
 type Pass struct {
@@ -102,7 +110,7 @@ func (r *Reconciler) passOver(why Cause) *Pass {
 	case why == Retrying:
 		r.retryFrom = time.Now().Add(retriesShare * p.Took)
 	case !p.isPartial():
-		r.wholeTook = p.Took
+		r.wholeTook.add(p.Took)
 	}
 	if why == Looking || why == Starting {
 		r.looked = time.Now()

@@ -43,7 +43,7 @@ type Reconciler struct {
 	Want       *Desired         // nil: not known yet; the kernel's tables stay as they are
 	IDs        *fib.IDs         // ids of the objects in Want
 	Generation uint64           // version of Want, incremented on each change
-	wholeTook  time.Duration    // duration of the last complete pass
+	wholeTook  durations        // of complete passes
 	Last       *Pass            // the last pass
 	Written    datapath.Changes // entries written for changes of the desired state, since the start
 	Repairs    uint64
@@ -77,9 +77,9 @@ func (r *Reconciler) Plane() *netdev.Plane { return r.Programs.Plane() }
 // NextPass returns the time until the next check for drift, or until a change of encapsulations
 // enters its next phase.
 func (r *Reconciler) NextPass() time.Duration {
-	wait := max(r.config.RepairInterval, passesShare*r.wholeTook)
+	wait := max(r.config.RepairInterval, passesShare*r.wholeTook.shorter())
 	if !r.Comparison.running {
-		wait = max(wait, passesShare*r.Comparison.took)
+		wait = max(wait, passesShare*r.Comparison.took.shorter())
 	}
 	left := wait - time.Since(r.looked)
 	// A check of all ports makes requests wait. During a burst of changes it is postponed until quietTime after the last one.

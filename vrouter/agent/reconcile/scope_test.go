@@ -187,3 +187,19 @@ func TestChangesPostponeACheckForDrift(t *testing.T) {
 		}
 	}
 }
+
+// A busy machine can stop a check for seconds. The next check must not come 20 times later because of this.
+func TestOneSlowCheckDoesNotPostponeTheNextOne(t *testing.T) {
+	r := &Reconciler{config: config.Config{RepairInterval: time.Second}, looked: time.Now()}
+	for _, durations := range []*durations{&r.wholeTook, &r.Comparison.took} {
+		for _, c := range []struct {
+			took      time.Duration
+			postponed bool
+		}{{time.Millisecond, false}, {10 * time.Second, false}, {9 * time.Second, true}, {time.Millisecond, false}} {
+			durations.add(c.took)
+			if next := r.NextPass(); (next > time.Minute) != c.postponed {
+				t.Errorf("after a check of %s the next one begins in %s; postponed: want %v", c.took, next, c.postponed)
+			}
+		}
+	}
+}
