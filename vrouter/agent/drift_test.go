@@ -17,6 +17,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
+	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
@@ -132,9 +133,15 @@ func withstands(t *testing.T, all ...harm) {
 				if l, err := b.workloads["a1"].Link("eth0"); err != nil || l == nil {
 					return fmt.Errorf("the workload's device eth0: %v, %v", l, err)
 				}
-				return errors.Join(a.healthy(), b.traffic())
+				if err := errors.Join(a.healthy(), b.traffic()); err != nil {
+					return err
+				}
+				// A repair can come between two deletions of a harm.
+				if diff := cmp.Diff(before, contents(t, a.config)); diff != "" {
+					return fmt.Errorf("the maps differ (-before +now):\n%s", diff)
+				}
+				return nil
 			})
-			unchanged(t, before, contents(t, a.config))
 			if nowMTU, nowMAC := shape(t, b); nowMTU != mtu || nowMAC != mac {
 				t.Errorf("the workload's device has MTU %d and MAC %s, had %d and %s", nowMTU, nowMAC, mtu, mac)
 			}

@@ -9,6 +9,7 @@ import (
 	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/config"
+	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 )
 
@@ -34,16 +35,16 @@ func TestAPortWithoutItsNamespaceDoesNotDelayTheOthers(t *testing.T) {
 	must.Succeed(t, exchange(b.workloads["a2"], many, "10.7.0.100"))
 	rows := must.Get(a.client.Vifs(t.Context(), 7))(t)
 	must.Equal(t, 99, len(rows))
-	must.Eventually(t, "seven failed attempts", func() error {
-		if p := a.problemOf(t, "port", "p97"); p.Tries < 7 {
+	var p api.Problem
+	must.Eventually(t, "eight failed attempts", func() error { // the next one is 6.4 to 12.8 s later
+		if p = a.problemOf(t, "port", "p97"); p.Tries < 8 {
 			return fmt.Errorf("port p97: %+v", p)
 		}
 		return nil
 	})
 	status := must.Get(a.client.Status(t.Context()))(t)
-	p := a.problemOf(t, "port", "p97")
-	if len(status.Problems) != 1 || time.Until(p.Retry) < 2*time.Second || status.Repairs != 0 {
-		t.Errorf("the status lists %+v, want one port with a retry after 2 s or more; %d repairs", status.Problems, status.Repairs)
+	if len(status.Problems) != 1 || status.Repairs != 0 {
+		t.Errorf("the status lists %+v, want one port; %d repairs", status.Problems, status.Repairs)
 	}
 	space := agenttest.NamedSpace(t, late)
 	must.Eventually(t, "the port in its namespace", a.healthy)

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -117,8 +118,8 @@ func (l testLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// exchange sends a line over TCP from one namespace to an address in another. The
-// other side sends the line back.
+// exchange sends a line over TCP from one namespace to an address in another. The other side sends the
+// line back. At the end both sides have closed the connection, so no packet of it follows.
 func exchange(from, to *netdev.Space, address string) error {
 	var l net.Listener
 	err := to.Do(func() (err error) {
@@ -135,9 +136,8 @@ func exchange(from, to *netdev.Space, address string) error {
 			return
 		}
 		defer c.Close()
-		buffer := make([]byte, 64)
-		n, _ := c.Read(buffer)
-		c.Write(buffer[:n])
+		line, _ := io.ReadAll(c)
+		c.Write(line)
 	}()
 	return from.Do(func() error { return ask(l.Addr().String()) })
 }
@@ -152,10 +152,12 @@ func ask(address string) error {
 	if _, err := c.Write([]byte("over the overlay")); err != nil {
 		return err
 	}
-	buffer := make([]byte, 64)
-	n, err := c.Read(buffer)
-	if err == nil && string(buffer[:n]) != "over the overlay" {
-		err = fmt.Errorf("got %q back", buffer[:n])
+	if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+		return err
+	}
+	line, err := io.ReadAll(c)
+	if err == nil && string(line) != "over the overlay" {
+		err = fmt.Errorf("got %q back", line)
 	}
 	return err
 }

@@ -2,7 +2,10 @@ package agent
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/netip"
@@ -157,17 +160,21 @@ func settled(t *testing.T, r *running) (now map[string]float64) {
 	return now
 }
 
-// compare what counters counted since before.
+// compare waits until the counters have counted this since before. On a busy machine packets wait in the kernel's queues
+// while the counters rest.
 func compare(t *testing.T, r *running, before, want map[string]float64) {
 	t.Helper()
-	now := settled(t, r)
-	for name, n := range want {
-		if value, ok := now[name]; !ok && n > 0 {
-			t.Errorf("node %s has no %s", r.config.Node, name)
-		} else if got := value - before[name]; got != n {
-			t.Errorf("node %s: %s counted %v, want %v", r.config.Node, name, got, n)
+	must.Eventually(t, "the counters of node "+r.config.Node, func() (err error) {
+		now := settled(t, r)
+		for name, n := range want {
+			if value, ok := now[name]; !ok && n > 0 {
+				err = errors.Join(err, fmt.Errorf("there is no %s", name))
+			} else if got := value - before[name]; got != n {
+				err = errors.Join(err, fmt.Errorf("%s counted %v, want %v", name, got, n))
+			}
 		}
-	}
+		return err
+	})
 }
 
 // silent keeps a namespace's devices from speaking IPv6 by themselves.
@@ -193,7 +200,7 @@ func TestGaugesTellTablesAndHealth(t *testing.T) {
 	f := agenttest.NewFleet(t)
 	w := map[string]*netdev.Space{"a1": agenttest.NewSpace(t, "wa1"), "a2": agenttest.NewSpace(t, "wa2")}
 	c := f.Config("a")
-	c.Limits.Routes, c.Metrics = 3000, freeAddress(t)
+	c.Limits.Routes, c.Metrics = 3000, freeAddress()
 	group := fib.Group{Number: 5, In: true}
 	grouping := &fib.Grouping{Revision: 1, Groups: map[string]fib.Group{"a1": group, "a2": group}, Sets: fib.Sets{
 		Identities: map[fib.RouteKey]layout.Identity{{VRF: 7, Prefix: netip.MustParsePrefix("10.7.0.12/32")}: {Pods: 6}},
@@ -303,12 +310,10 @@ func flowsOf(t *testing.T, r *running) int {
 	return len(rows)
 }
 
-// freeAddress is a port of the loopback device that nobody has.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l := must.Get(net.Listen("tcp", netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), 0).String()))(t)
-	defer l.Close()
-	return l.Addr().String()
+// freeAddress is a port of an address of the loopback device that no other process uses. A port that the kernel chooses for
+// 127.0.0.1 can be in use again before the agent listens, because other packages' tests run in the same namespace.
+func freeAddress() string {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, byte(1 + rand.N(254)), byte(rand.N(256)), byte(1 + rand.N(254))}), 9464).String()
 }
 
 func get(t *testing.T, url string) (body string, status int) {
