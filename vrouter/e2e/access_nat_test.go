@@ -7,7 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/net/ipv4"
@@ -28,7 +27,7 @@ func TestWorkloadsReachHostsOutsideByPoolAndFloatingAddresses(t *testing.T) {
 	w := []*workload{b.connected("x", "red", 0), b.connected("y", "red", 1)}
 	a.run("network", "nat", "red", "--pool", "192.0.2.8/29", "--pool", "2001:db8:77::8/125")
 	shared := [2][]netip.Addr{}
-	soon(t, 10*time.Second, "both nodes have an IPv4 and an IPv6 address of the pool", func() error {
+	soon(t, "both nodes have an IPv4 and an IPv6 address of the pool", func() error {
 		shared = [2][]netip.Addr{}
 		for _, r := range rows[model.Floating](a, "network", "nat", "red") {
 			for i, n := range b.nodes[:2] {
@@ -94,7 +93,7 @@ func TestWorkloadsReachHostsOutsideByPoolAndFloatingAddresses(t *testing.T) {
 				t.Errorf("%s pings %s: %v, %v", from.port.Name, outsides[i], got, err)
 			}
 			// The second hop is the node's kernel, which limits the rate of its errors.
-			soon(t, 10*time.Second, from.port.Name+" pings "+outsides[i].String()+" with hop limit 2", func() error {
+			soon(t, from.port.Name+" pings "+outsides[i].String()+" with hop limit 2", func() error {
 				got, err := from.ping(outsides[i], 2)
 				if err == nil && got != ipv4.ICMPTypeTimeExceeded && got != ipv6.ICMPTypeTimeExceeded {
 					err = fmt.Errorf("the answer is %v", got)
@@ -130,7 +129,7 @@ func TestWorkloadsReachHostsOutsideByPoolAndFloatingAddresses(t *testing.T) {
 	// Without the pool, the node deletes its routes, and translates packets to its own address.
 	a.run("port", "delete", "f")
 	a.run("network", "nat", "red", "--off")
-	soon(t, 10*time.Second, "the kernel has no route to an address of the pool", func() error {
+	soon(t, "the kernel has no route to an address of the pool", func() error {
 		if text := a.ip("route show proto 118") + a.ip("-6 route show proto 118"); strings.Contains(text, "192.0.2.") || strings.Contains(text, "2001:db8:77") {
 			return fmt.Errorf("the kernel has the routes %s", text)
 		}
@@ -152,7 +151,7 @@ func TestNodesShareAddressesOfAPool(t *testing.T) {
 	w := []*workload{b.connected("x", "red", 0), b.connected("y", "red", 1)}
 	a.run("network", "nat", "red", "--pool", "192.0.2.8/32", "--pool", "2001:db8:77::8/128", "--ports", "30000")
 	pool := addresses("192.0.2.8", "2001:db8:77::8")
-	soon(t, 10*time.Second, "both nodes have ports of both addresses", func() error {
+	soon(t, "both nodes have ports of both addresses", func() error {
 		found := map[netip.Addr]map[uint16]string{pool[0]: {}, pool[1]: {}}
 		for _, r := range rows[model.Floating](a, "network", "nat", "red") {
 			found[r.Address][r.FirstPort] = r.Node
@@ -205,7 +204,7 @@ func TestNodesShareAddressesOfAPool(t *testing.T) {
 	// ICMP errors take the way of the replies.
 	for _, to := range outsides {
 		for _, from := range w {
-			soon(t, 10*time.Second, from.port.Name+" learns that a port of "+to.String()+" is closed", func() error {
+			soon(t, from.port.Name+" learns that a port of "+to.String()+" is closed", func() error {
 				if _, err := replied(from.ns, "udp", to, 9); !errors.Is(err, syscall.ECONNREFUSED) {
 					return fmt.Errorf("the error is %v, want %v", err, syscall.ECONNREFUSED)
 				}

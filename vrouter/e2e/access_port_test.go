@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/vishvananda/netlink"
 
@@ -34,7 +33,7 @@ func TestAFullNetworkKeepsNoOtherFromItsPort(t *testing.T) {
 	a.run("network", "create", "a-full", "--subnet", "10.3.0.0/24", "--range", "10.3.0.7/32", "--node-access")
 	a.run("network", "create", "red", "--subnet", "10.1.0.0/16", "--node-access")
 	b.connected("x", "a-full", 0)
-	soon(t, 5*time.Second, "the log names the network", func() error {
+	soon(t, "the log names the network", func() error {
 		if log := a.log(); !strings.Contains(log, "network a-full: ") {
 			return fmt.Errorf("the log is: %s", log)
 		}
@@ -42,7 +41,7 @@ func TestAFullNetworkKeepsNoOtherFromItsPort(t *testing.T) {
 	})
 	expect := func(networks ...string) {
 		t.Helper()
-		soon(t, 5*time.Second, "the node has ports", func() error {
+		soon(t, "the node has ports", func() error {
 			if got := a.nodePorts(); fmt.Sprint(got) != fmt.Sprint(networks) {
 				return fmt.Errorf("in %v, want %v", got, networks)
 			}
@@ -64,7 +63,7 @@ func TestTheNodesPortSendsNoRedirects(t *testing.T) {
 	a := b.nodes[0]
 	a.run("network", "create", "red", "--subnet", "10.1.0.0/16", "--subnet", "fd00:1::/64", "--node-access")
 	x, z := b.connected("x", "red", 0), b.connected("z", "red", 0)
-	soon(t, 5*time.Second, "the node is connected", func() error {
+	soon(t, "the node is connected", func() error {
 		if got := a.nodePorts(); len(got) != 1 {
 			return fmt.Errorf("the node has the ports %v, want 1", got)
 		}
@@ -86,7 +85,7 @@ func TestTheNodesPortSendsNoRedirects(t *testing.T) {
 			}
 		}
 		a.exec(program + " -t raw -A PREROUTING -j CT --notrack")
-		soon(t, 5*time.Second, "the kernel's redirect is dropped", func() error {
+		soon(t, "the kernel's redirect is dropped", func() error {
 			if got, err := replied(x.ns, "udp", to, 7); err == nil {
 				t.Fatalf("%s has replied: %s", to, got)
 			}

@@ -124,7 +124,7 @@ func expectReplies(t *testing.T, from netns.NsHandle, to []netip.Addr, want func
 	for _, a := range to {
 		for _, network := range []string{"tcp", "udp"} {
 			for range 8 {
-				soon(t, 5*time.Second, network+" to "+a.String(), func() error {
+				soon(t, network+" to "+a.String(), func() error {
 					got, err := replied(from, network, a, 7)
 					if err == nil && got != want(a.Is6()) {
 						t.Fatalf("%s to %s: %q replies, want %q", network, a, got, want(a.Is6()))
@@ -182,7 +182,7 @@ func TestABridgedPacketReachesNoOtherNetworkByTheNode(t *testing.T) {
 	b.up()
 	secret := []byte("from another network")
 	seen := watchFor(t, y.ns, "eth0", secret)
-	soon(t, 5*time.Second, "the packet is dropped", func() error {
+	soon(t, "the packet is dropped", func() error {
 		x.sendFrame(udpFrame(t, x.port.MAC, own, netip.MustParseAddr("192.168.5.7"), y.ip(4), 7777, secret))
 		return b.nodes[0].filtered("iptables", "filter", "VROUTER-FORWARD", "! ctstate DNAT")
 	})
@@ -219,7 +219,7 @@ func TestWorkloadsReachOutsideByTheirNode(t *testing.T) {
 		}
 	}
 	hosts := map[string]model.Port{}
-	soon(t, 5*time.Second, "both nodes are connected", func() error {
+	soon(t, "both nodes are connected", func() error {
 		for _, p := range answer(a, (*api.Client).State).Ports {
 			if p.Origin == model.NodeAccess {
 				hosts[strings.ToUpper(p.Node)] = p
@@ -290,7 +290,7 @@ func TestWorkloadsReachOutsideByTheirNode(t *testing.T) {
 			}
 			return err
 		}))
-		soon(t, 5*time.Second, "a packet with the address of the other node's workload is dropped", func() error {
+		soon(t, "a packet with the address of the other node's workload is dropped", func() error {
 			if now := a.drops()["spoofed_ip"]; now <= spoofed {
 				return fmt.Errorf("node a drops %v, want more than %d packets for spoofed_ip", a.drops(), spoofed)
 			}
@@ -323,7 +323,7 @@ func TestWorkloadsReachOutsideByTheirNode(t *testing.T) {
 			}
 			return err
 		}))
-		soon(t, 5*time.Second, "a packet from outside with the node's address "+from.String()+" is dropped", func() error {
+		soon(t, "a packet from outside with the node's address "+from.String()+" is dropped", func() error {
 			return a.filtered(program, "raw", "VROUTER-PREROUTING", "")
 		})
 	}
@@ -335,7 +335,7 @@ func TestWorkloadsReachOutsideByTheirNode(t *testing.T) {
 	b.must(in(a.ns, func() (err error) { local, err = net.ListenPacket("udp", "127.0.0.1:7"); return err }))
 	defer local.Close()
 	x.sendFrame(udpFrame(t, x.port.MAC, model.RouterMAC, x.ip(4), loopback, 7, []byte("?")))
-	soon(t, 5*time.Second, "a packet to 127.0.0.1 is dropped", func() error { return a.filtered("iptables", "raw", "VROUTER-PREROUTING", "127.0.0.0/8") })
+	soon(t, "a packet to 127.0.0.1 is dropped", func() error { return a.filtered("iptables", "raw", "VROUTER-PREROUTING", "127.0.0.0/8") })
 	local.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 	if n, from, err := local.ReadFrom(make([]byte, 16)); err == nil {
 		t.Errorf("%d bytes of %v reach 127.0.0.1", n, from)
@@ -356,7 +356,7 @@ func TestWorkloadsReachOutsideByTheirNode(t *testing.T) {
 	}
 	a.run("network", "delete", "red")
 	for _, n := range nodes {
-		soon(t, 10*time.Second, "nothing of the network is left on node "+n.name, func() error {
+		soon(t, "nothing of the network is left on node "+n.name, func() error {
 			if after := n.kernelState(); after != before[n] {
 				return fmt.Errorf("before\n%s\nafter\n%s", before[n], after)
 			}
@@ -405,7 +405,7 @@ func TestMappedPortsKeepTheClientsAddress(t *testing.T) {
 		}
 		for to, from := range map[string]string{"198.51.100.1": "198.51.100.2", "2001:db8:1::1": "2001:db8:1::2"} {
 			for range 8 {
-				soon(t, 5*time.Second, "a client reaches the mapped port at "+to, func() error {
+				soon(t, "a client reaches the mapped port at "+to, func() error {
 					got, err := replied(out[n], "tcp", netip.MustParseAddr(to), port)
 					if want := id + " " + from; err == nil && got != want {
 						t.Fatalf("%q replies, want %q", got, want)
@@ -434,7 +434,7 @@ func TestMappedPortsKeepTheClientsAddress(t *testing.T) {
 	}
 	// A port that an operator made serves too.
 	a.run("network", "set", "red", "--node-access=false")
-	soon(t, 5*time.Second, "the nodes are disconnected", func() error {
+	soon(t, "the nodes are disconnected", func() error {
 		if all := hosts(); len(all) > 0 {
 			return fmt.Errorf("left: %v", all)
 		}

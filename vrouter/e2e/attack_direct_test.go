@@ -29,7 +29,7 @@ func TestForgedLabelsAreNotDelivered(t *testing.T) {
 	here := direct.Label(blue.ID, b.nodes[0].v4)
 	guarded := frame(here, direct.Label(blue.ID, b.nodes[1].v4), y.ip(4))
 	in(b.nodes[1].ns, func() error { return rawFrames{frames: [][]byte{guarded}}.send("fab") }) // fails if the guard drops the frame
-	if heard() {
+	if heard(false) {
 		t.Error("the workload received a direct frame from a process on a node")
 	}
 	if n := b.nodes[1].drops()["forged_tunnel"]; n != 1 {
@@ -56,7 +56,7 @@ func TestForgedLabelsAreNotDelivered(t *testing.T) {
 	} {
 		before := b.nodes[0].drops()
 		b.sendOnSwitch("port0", frame(c.to, c.from, c.source))
-		if got := heard(); got != c.delivers {
+		if got := heard(c.delivers); got != c.delivers {
 			t.Errorf("a frame from %s: delivered %v, want %v", c.name, got, c.delivers)
 		}
 		if c.reason != "" && b.nodes[0].drops()[c.reason] != before[c.reason]+1 {
@@ -86,7 +86,7 @@ func TestADirectPacketToAnUnderlayAddressIsNotDecapsulated(t *testing.T) {
 	inner := udpFrame(t, model.RouterMAC, model.RouterMAC, netip.MustParseAddr("10.1.0.11"), victim.ip(4), 7777, []byte("forged"))[14:]
 	entry := binary.BigEndian.AppendUint32(nil, (16+2*2)<<12|1<<8|64)
 	x.sendFrame(udpFrame(t, x.port.MAC, model.RouterMAC, x.ip(4), b.nodes[1].v4, 6635, append(entry, inner...)))
-	if heard() {
+	if heard(false) {
 		t.Error("the node decapsulated the packet of a workload")
 	}
 	if n := b.nodes[1].vif("y").TxPackets; n == 0 {

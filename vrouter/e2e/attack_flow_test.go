@@ -123,7 +123,7 @@ func TestANewPortHasNoFlowsOfADeletedPort(t *testing.T) {
 	to := func(w *workload, port uint16) net.Addr {
 		return net.UDPAddrFromAddrPort(netip.AddrPortFrom(w.ip(4), port))
 	}
-	soon(t, 10*time.Second, "send from x to y and back", func() error {
+	soon(t, "send from x to y and back", func() error {
 		sx.WriteTo([]byte("request"), to(y, 6666))
 		if receive(sy, 1, 200*time.Millisecond) == 0 {
 			return errTimeout

@@ -34,7 +34,7 @@ func TestFurtherPrefixesDoNotContainAddressesOfOtherPorts(t *testing.T) {
 			} {
 				forgeries[encap].send(t, b.nodes[2], b.nodes[0].v4,
 					udpFrame(t, model.RouterMAC, model.RouterMAC, c.from, x.ip(4), 7777, []byte("hello")))
-				if got := heard(); got != c.delivers {
+				if got := heard(c.delivers); got != c.delivers {
 					t.Errorf("from %s: delivered %v, want %v: %v", c.name, got, c.delivers, b.nodes[0].drops())
 				}
 			}

@@ -351,7 +351,7 @@ func (n *node) start() {
 // await waits until the node's agent answers.
 func (n *node) await() {
 	n.bed.t.Helper()
-	soon(n.bed.t, 60*time.Second, "the agent of node "+n.name+" answers", func() error {
+	soon(n.bed.t, "the agent of node "+n.name+" answers", func() error {
 		if _, err := ask(n, (*api.Client).Status); err != nil {
 			return fmt.Errorf("%w\n%s", err, n.log())
 		}

@@ -58,7 +58,7 @@ func TestBFDFindsAFailedRouter(t *testing.T) {
 	}
 	shared := func() {
 		t.Helper()
-		soon(t, 60*time.Second, "BFD is up, and the node uses both routers", func() error {
+		soon(t, "BFD is up, and the node uses both routers", func() error {
 			all, err := ask(a, (*api.Client).BGPNeighbors)
 			if err == nil && slices.ContainsFunc(all, func(n bgp.Neighbor) bool { return n.BFD != "up" || n.State != "established" }) {
 				err = fmt.Errorf("the neighbours are %+v", all)
@@ -84,7 +84,7 @@ func TestBFDFindsAFailedRouter(t *testing.T) {
 		shared()
 		end := x.traffic(mustAddr("10.9.0.2"), 64, 1000)
 		for j := range last {
-			soon(t, 30*time.Second, "both routers get packets", func() error {
+			soon(t, "both routers get packets", func() error {
 				if time.Since(time.Unix(0, last[j].Load())) > time.Second {
 					return fmt.Errorf("router %d gets no packets", j)
 				}
@@ -93,14 +93,14 @@ func TestBFDFindsAFailedRouter(t *testing.T) {
 		}
 		failed := time.Now()
 		step.fail(routers[i])
-		soon(t, 30*time.Second, "the neighbour has a reason", func() error {
+		soon(t, "the neighbour has a reason", func() error {
 			all, err := ask(a, (*api.Client).BGPNeighbors)
 			if err == nil && !slices.ContainsFunc(all, func(n bgp.Neighbor) bool { return n.Address == routers[i].v4 && strings.Contains(n.Reason, "BFD") }) {
 				err = fmt.Errorf("the neighbours are %+v", all)
 			}
 			return err
 		})
-		soon(t, 30*time.Second, "all packets take the other router", func() error {
+		soon(t, "all packets take the other router", func() error {
 			if at := time.Unix(0, last[i].Load()); time.Since(at) < time.Second/2 {
 				return fmt.Errorf("the router got a packet %s after it failed", at.Sub(failed))
 			}

@@ -107,7 +107,7 @@ func sendGarbage(t *testing.T, messages, perSession int) {
 	bad.send(bad.reach(7, 302, prefixes[routes+1]))
 	bad.probe(y, prefixes[routes+1].Addr().Next(), 302, time.Now())
 	packets := end()
-	soon(t, 10*time.Second, "all packets arrive", func() error {
+	soon(t, "all packets arrive", func() error {
 		if got := good.distinct(from, packets); got != packets {
 			return fmt.Errorf("%d of %d packets have arrived", got, packets)
 		}

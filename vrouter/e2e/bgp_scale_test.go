@@ -79,7 +79,7 @@ func gatewayBed(t *testing.T, gateways int, sizes map[string]int, change func(*b
 // open waits until the session with the agent is established.
 func (g *gateway) open() {
 	g.t.Helper()
-	soon(g.t, 60*time.Second, "the session with "+g.name, func() error {
+	soon(g.t, "the session with "+g.name, func() error {
 		return in(g.ns, func() error {
 			c, err := net.DialTimeout("tcp", netip.AddrPortFrom(g.bed.nodes[0].v4, model.DefaultBGPPort).String(), 5*time.Second)
 			if err != nil {
@@ -196,7 +196,7 @@ func TestBGPTakesManyRoutes(t *testing.T) {
 	begin := time.Now()
 	g.send(updates...)
 	used := g.probe(x, prefixes[ours-1].Addr().Next(), 301, begin)
-	soon(t, 5*time.Minute, "the node has all routes", func() error {
+	soon(t, "the node has all routes", func() error {
 		n, err := ask(a, (*api.Client).BGPNeighbors)
 		if err == nil && n[0].Received != others+ours {
 			err = fmt.Errorf("the node has %d routes, want %d", n[0].Received, others+ours)
@@ -305,7 +305,7 @@ func TestBGPUpdatesDoNotDisturbTraffic(t *testing.T) {
 	took := time.Since(begin)
 	last := g.probe(x, prefixes[len(prefixes)-1].Addr().Next(), 400+updates/10_000-1, time.Now())
 	sent := end()
-	soon(t, 10*time.Second, "all packets arrive", func() error {
+	soon(t, "all packets arrive", func() error {
 		if got := g.distinct(from, sent); got != sent {
 			return fmt.Errorf("%d of %d packets have arrived", got, sent)
 		}
@@ -338,7 +338,7 @@ func TestAFailedGatewayLosesOnlyPacketsInFlight(t *testing.T) {
 		g.send(g.reach(1001, 300, append(networksFrom("11.0.0.0", 24, 10_000), prefix)...))
 	}
 	from := [2]int{}
-	soon(t, 60*time.Second, "both gateways get flows", func() error {
+	soon(t, "both gateways get flows", func() error {
 		end := x.traffic(prefix.Addr().Next(), 64, 1000)
 		time.Sleep(200 * time.Millisecond) // of traffic
 		end()
@@ -364,7 +364,7 @@ func TestAFailedGatewayLosesOnlyPacketsInFlight(t *testing.T) {
 			lost, last = lost+1, max(last, after)
 		}
 	}
-	soon(t, 10*time.Second, "each packet arrives at one of the gateways", func() error {
+	soon(t, "each packet arrives at one of the gateways", func() error {
 		if got := gateways[0].distinct(from[0], sent) + gateways[1].distinct(from[1], sent); got != sent {
 			return fmt.Errorf("%d of %d packets have arrived", got, sent)
 		}

@@ -101,7 +101,7 @@ func (n *node) rib() []bgp.Verdict {
 // uses waits until the node uses a path to each of these destinations.
 func (n *node) uses(destinations ...string) {
 	n.bed.t.Helper()
-	soon(n.bed.t, 60*time.Second, "the node uses the paths to "+strings.Join(destinations, ", "), func() error {
+	soon(n.bed.t, "the node uses the paths to "+strings.Join(destinations, ", "), func() error {
 		all, err := ask(n, func(c *api.Client, ctx context.Context) ([]bgp.Verdict, error) { return c.BGPPaths(ctx, false) })
 		for _, d := range destinations {
 			if err == nil && !slices.ContainsFunc(all, func(v bgp.Verdict) bool { return v.State == bgp.Used && v.Destination() == d }) {
@@ -116,7 +116,7 @@ func (n *node) uses(destinations ...string) {
 // reaches waits until a datagram gets from one workload to another and back.
 func reaches(t testing.TB, from, to *workload, version int) {
 	t.Helper()
-	soon(t, 60*time.Second, fmt.Sprintf("IPv%d from %s to %s", version, from.port.Name, to.port.Name), func() error { return datagram(from, to, version, 64) })
+	soon(t, fmt.Sprintf("IPv%d from %s to %s", version, from.port.Name, to.port.Name), func() error { return datagram(from, to, version, 64) })
 }
 
 // FRR with the kernel's VXLAN is a gateway of two nodes, which have different router MAC addresses. It
@@ -193,7 +193,7 @@ func TestFRRReachesAFloatingAddress(t *testing.T) {
 	}
 	largest(t, w, lan, 4)
 	a.run("port", "delete", "w")
-	soon(t, 30*time.Second, "FRR has no route to the floating address", func() error {
+	soon(t, "FRR has no route to the floating address", func() error {
 		known, err := f.vtysh("bgpd", "show bgp l2vpn evpn")
 		for _, r := range routes {
 			if err == nil && strings.Contains(known, r) {
@@ -239,7 +239,7 @@ func TestBGPRoutesFollowTheSessions(t *testing.T) {
 	f.ip("address del 10.9.0.1/24 dev lan")
 	gone := func(what string) {
 		t.Helper()
-		soon(t, 30*time.Second, what, func() error {
+		soon(t, what, func() error {
 			if rt := a.run("rt", "list"); strings.Contains(rt, "10.9.0.0/24") {
 				return fmt.Errorf("the route is still there:\n%s", rt)
 			}
@@ -266,7 +266,7 @@ func TestBGPRoutesFollowTheSessions(t *testing.T) {
 
 	// With a wrong AS number, the neighbour has a reason.
 	a.run("bgp", "enable", "--asn", "64512", "--router-id", a.v4.String(), "--neighbor", f.v4.String()+",asn=64999")
-	soon(t, 60*time.Second, "the neighbour has the reason of the missing session", func() error {
+	soon(t, "the neighbour has the reason of the missing session", func() error {
 		if out := a.run("bgp", "neighbor", "-o", "json"); !strings.Contains(out, "another AS number") {
 			return fmt.Errorf("the reason is missing:\n%s", out)
 		}
@@ -293,7 +293,7 @@ func arrives(t *testing.T, from, to *workload) {
 	defer c.Close()
 	_, err = c.Write([]byte("one way"))
 	from.bed.must(err)
-	if n := receive(server, 1, 5*time.Second); n != 1 {
+	if n := receive(server, 1, 20*time.Second); n != 1 {
 		t.Errorf("no datagram arrives from %s at %s:\n%s", from.port.Name, to.port.Name, from.bed.nodes[0].log())
 	}
 }
@@ -324,7 +324,7 @@ func TestTwoRoutersShareTheFlows(t *testing.T) {
 		routers[i].start()
 	}
 	a := b.nodes[0]
-	soon(t, 60*time.Second, "the node uses both routers", func() error {
+	soon(t, "the node uses both routers", func() error {
 		for _, r := range a.rib() {
 			if r.Destination() == "10.9.0.0/24" && r.State != bgp.Used {
 				return fmt.Errorf("the node does not use the path %+v", r)
@@ -347,14 +347,14 @@ func TestTwoRoutersShareTheFlows(t *testing.T) {
 		}
 		return got
 	}
-	soon(t, 30*time.Second, "flows take both routers", func() error { // the RIB shows a route before the data path has it
+	soon(t, "flows take both routers", func() error { // the RIB shows a route before the data path has it
 		if got := spread(); got[0] < 5 || got[1] < 5 || got[0]+got[1] != 40 {
 			return fmt.Errorf("the routers got %v of 40 flows, want at least 5 each and 40 together", got)
 		}
 		return nil
 	})
 	routers[0].ip("address del 10.9.0.1/24 dev lan")
-	soon(t, 30*time.Second, "all flows take the other router", func() error {
+	soon(t, "all flows take the other router", func() error {
 		if got := spread(); got != [2]int{0, 40} {
 			return fmt.Errorf("the routers got %v of 40 flows, want [0 40]", got)
 		}
@@ -429,7 +429,7 @@ func TestFRRExchangesVPNRoutes(t *testing.T) {
 		t.Errorf("the node's table has lost the routes after a restart:\n%s", rt)
 	}
 	f.shows("bgpd", "show bgp ipv4 vpn", "*>i10.1.0.10/32")
-	soon(t, 60*time.Second, "the router has announced all routes again", func() error {
+	soon(t, "the router has announced all routes again", func() error {
 		if out := a.run("bgp", "neighbor", "-o", "json"); !strings.Contains(out, "established") || strings.Contains(out, `"stale"`) {
 			return fmt.Errorf("the neighbours are %s", out)
 		}

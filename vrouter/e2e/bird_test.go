@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -8,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"windtunnel/internal/setup"
 	"windtunnel/vrouter/bgp"
@@ -116,16 +116,19 @@ protocol bgp node {
 		"10.13.0.0/24": {bgp.Unused, "it has 2 labels, but only one is supported", "", 0},
 		"10.14.0.0/24": {bgp.Unused, "no network with ports on this node imports 64512:7", "", 0},
 	}
-	all := a.rib()
-	for _, v := range all {
-		w := want[v.Destination()]
-		if v.State != w.state || v.Why != w.why || v.Encapsulation != w.encap || v.Value != w.label || v.NextHop != hop || v.RD.String() != router.String()+":1" {
-			t.Errorf("the path to %s is %+v, want %+v with the next hop %s", v.Destination(), v, w, hop)
+	soon(t, "the node has all paths", func() (err error) { // they come in several messages
+		all := a.rib()
+		for _, v := range all {
+			w := want[v.Destination()]
+			if v.State != w.state || v.Why != w.why || v.Encapsulation != w.encap || v.Value != w.label || v.NextHop != hop || v.RD.String() != router.String()+":1" {
+				err = errors.Join(err, fmt.Errorf("the path to %s is %+v, want %+v with the next hop %s", v.Destination(), v, w, hop))
+			}
 		}
-	}
-	if len(all) != len(want) {
-		t.Errorf("the node has %d paths, want %d", len(all), len(want))
-	}
+		if len(all) != len(want) {
+			err = errors.Join(err, fmt.Errorf("the node has %d paths, want %d", len(all), len(want)))
+		}
+		return err
+	})
 	d.shows("show route table vpn4tab all", node.String()+":1 10.1.0.10/32", "(rt, 64512, 1001)", "BGP.mpls_label_stack: 18") // label 16 + 2·id
 	d.shows("show route table vpn6tab all", node.String()+":1 fd00:1::10/128", "BGP.mpls_label_stack: 18")
 	if rt := a.run("rt", "list"); !strings.Contains(rt, "10.9.0.0/24") || !strings.Contains(rt, "302") {
@@ -136,7 +139,7 @@ protocol bgp node {
 	a.uses("10.14.0.0/24") // received before a network imports it
 	_, err := d.birdc("disable good")
 	b.must(err)
-	soon(t, 30*time.Second, "the node has only the routes that BIRD still announces", func() error {
+	soon(t, "the node has only the routes that BIRD still announces", func() error {
 		if rt := a.run("rt", "list"); strings.Contains(rt, "10.9.0.0/24") || strings.Contains(rt, "10.12.0.0/24") || !strings.Contains(rt, "fd00:9::/64") {
 			return fmt.Errorf("the routes are\n%s", rt)
 		}

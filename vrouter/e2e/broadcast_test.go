@@ -44,7 +44,7 @@ func checkBroadcast(t *testing.T, all []*workload) {
 	}
 	got := make([]int, len(others))
 	for i, l := range listeners {
-		got[i] = receive(l, broadcasts, 2*time.Second)
+		got[i] = receive(l, broadcasts, 20*time.Second)
 	}
 	time.Sleep(200 * time.Millisecond) // copies too many would come now
 	for i, l := range listeners {

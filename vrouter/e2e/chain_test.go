@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
 
 	"windtunnel/internal/must"
 	"windtunnel/internal/netspace"
@@ -111,9 +110,9 @@ func forward(t testing.TB, b *bed, on int) {
 }
 
 // awaitAllPass waits until 32 datagrams of different flows in a row are answered.
-func awaitAllPass(t *testing.T, x, y *workload, within time.Duration, what string) {
+func awaitAllPass(t *testing.T, x, y *workload, what string) {
 	t.Helper()
-	soon(t, within, what, func() error {
+	soon(t, what, func() error {
 		for range 32 {
 			if err := datagram(x, y, 4, 64); err != nil {
 				return err
@@ -144,7 +143,7 @@ func TestAServiceChainOfImportedRoutes(t *testing.T) {
 		}
 	}
 	forward(t, b, 1)
-	awaitAllPass(t, x, y, 10*time.Second, "the firewalls forward")
+	awaitAllPass(t, x, y, "the firewalls forward")
 	for _, version := range []int{4, 6} {
 		checkTransfer(x, y, version, 4<<20)
 		checkTransfer(y, x, version, 4<<20)
@@ -162,15 +161,15 @@ func TestAServiceChainOfImportedRoutes(t *testing.T) {
 		t.Error("a datagram has an answer, though no firewall forwards")
 	}
 	forward(t, b, 1)
-	awaitAllPass(t, x, y, 10*time.Second, "the firewalls forward again")
+	awaitAllPass(t, x, y, "the firewalls forward again")
 
 	sw := b.handle(b.sw)
 	link, err := sw.LinkByName("port2")
 	b.must(err)
 	b.must(sw.LinkSetDown(link))
-	awaitAllPass(t, x, y, 10*time.Second, "the flows of the dead node take the other firewall")
+	awaitAllPass(t, x, y, "the flows of the dead node take the other firewall")
 	b.must(sw.LinkSetUp(link))
-	soon(t, 10*time.Second, "both firewalls are in use again", func() error {
+	soon(t, "both firewalls are in use again", func() error {
 		sent := b.nodes[2].vif("fw2-left").TxPackets
 		for range 32 {
 			if err := datagram(x, y, 4, 64); err != nil {
@@ -184,14 +183,14 @@ func TestAServiceChainOfImportedRoutes(t *testing.T) {
 	})
 
 	must.Succeed(t, netspace.Delete(b.name+"-fw2"))
-	soon(t, 30*time.Second, "node c reports the port without its namespace", func() error {
+	soon(t, "node c reports the port without its namespace", func() error {
 		if out := b.nodes[2].run("status"); !strings.Contains(out, "fw2-left") {
 			return errors.New(out)
 		}
 		return nil
 	})
 	b.nodes[2].forgetDrops()
-	soon(t, 10*time.Second, "node c drops the packets to fw2, which the other nodes go on sending", func() error {
+	soon(t, "node c drops the packets to fw2, which the other nodes go on sending", func() error {
 		datagram(x, y, 4, 64) // a flow to fw2 is not answered
 		if dropped := b.nodes[2].drops(); dropped["reflected"] == 0 {
 			return fmt.Errorf("it dropped %v", dropped)
@@ -202,5 +201,5 @@ func TestAServiceChainOfImportedRoutes(t *testing.T) {
 		b.state.Routes[i].Via = b.state.Routes[i].Via[:1]
 	}
 	b.apply()
-	awaitAllPass(t, x, y, 10*time.Second, "the routes leave fw2 out")
+	awaitAllPass(t, x, y, "the routes leave fw2 out")
 }

@@ -197,7 +197,7 @@ func TestChangedLocatorsLoseNothing(t *testing.T) {
 				t.Errorf("round %d: node %s does not use the former locators %q:\n%s", round, n.name, before[i], text)
 			}
 		}
-		soon(t, accept+20*time.Second, "the nodes use the new locators", func() error {
+		soon(t, "the nodes use the new locators", func() error {
 			for i, n := range b.nodes {
 				if text := paths(n); !strings.Contains(text, path(i)) {
 					return fmt.Errorf("node %s has the nexthops\n%s\nwant %q", n.name, text, path(i))
@@ -224,7 +224,7 @@ func TestAChangeInASharedStoreLosesNothing(t *testing.T) {
 	a := b.nodes[0]
 	a.run("network", "create", "red", "--subnet", "10.1.0.0/24")
 	x, y := b.connected("x", "red", 0), b.connected("y", "red", 1)
-	soon(t, 5*time.Second, "the workloads reach each other", func() error { return datagram(x, y, 4, 64) })
+	soon(t, "the workloads reach each other", func() error { return datagram(x, y, 4, 64) })
 	b.awaitWays("direct")
 	datagrams := count(t, x, y)
 	for range 5 {
@@ -275,7 +275,7 @@ func TestANodeAcceptsAnEncapsulationOfBeforeForATime(t *testing.T) {
 	a.kill(syscall.SIGKILL)
 	a.ageOffers(accept - time.Second)
 	a.start()
-	soon(t, 20*time.Second, "the label is removed from the filter", func() error {
+	soon(t, "the label is removed from the filter", func() error {
 		if strings.Contains(a.filters(), label) {
 			return errTimeout
 		}

@@ -103,7 +103,7 @@ func TestPortsAreMappedAfterVRouter(t *testing.T) {
 	}
 	says(t, x, 80, "hello")
 	for who, ns := range map[string]netns.NsHandle{"the node itself": a.ns, "another node": c.ns} {
-		soon(t, 5*time.Second, who+" reaches the mapped port", func() error {
+		soon(t, who+" reaches the mapped port", func() error {
 			word, err := heard(ns, netip.AddrPortFrom(a.v4, 8080).String())
 			if err == nil && word != "hello" {
 				err = fmt.Errorf("it hears %q", word)
@@ -133,7 +133,7 @@ func TestPortsAreMappedAfterVRouter(t *testing.T) {
 	}
 	plain := newRuntime(t, a, "")
 	must.Succeed(t, plain.GCNetworkList(ctx, plain.list, &libcni.GCArgs{}))
-	soon(t, 5*time.Second, "the node leaves the network", func() error {
+	soon(t, "the node leaves the network", func() error {
 		if ports := rows[model.Port](a, "port", "list"); len(ports) > 0 {
 			return fmt.Errorf("left: %+v", ports)
 		}

@@ -91,7 +91,7 @@ func TestCNIGivesContainersOfTwoNodesANetwork(t *testing.T) {
 	}
 	x, y := first.add(t, "x"), second.add(t, "y")
 	for _, version := range []int{4, 6} {
-		soon(t, 2*time.Second, "the containers reach each other", func() error { return transfer(x, y, version, 1<<20) })
+		soon(t, "the containers reach each other", func() error { return transfer(x, y, version, 1<<20) })
 	}
 	if err := first.CheckNetworkList(ctx, first.list, first.container("x")); err != nil {
 		t.Errorf("CHECK: %v", err)
@@ -150,7 +150,7 @@ func TestCNIGarbageIsCollected(t *testing.T) {
 	err := r.GCNetworkList(ctx, r.list, &libcni.GCArgs{ValidAttachments: []types.GCAttachment{{ContainerID: "stays", IfName: "eth0"}}})
 	must.Succeed(t, err)
 	var owners []string
-	soon(t, 2*time.Second, "the garbage goes", func() error {
+	soon(t, "the garbage goes", func() error {
 		owners = nil
 		for _, p := range answer(b.nodes[0], (*api.Client).State).Ports {
 			owners = append(owners, p.Owner)
@@ -313,7 +313,7 @@ func TestCNIUnderLoadAndKillsLeaksNothing(t *testing.T) {
 	})
 	close(ended)
 	t.Logf("%d containers added in %v and deleted in %v, while an agent was killed %d times", containers, added, time.Since(began)-added, <-killed)
-	soon(t, 20*time.Second, "all is gone", func() error {
+	soon(t, "all is gone", func() error {
 		ports := answer(b.nodes[0], (*api.Client).State).Ports
 		if len(ports) > 0 {
 			return fmt.Errorf("%d ports are left, such as %s", len(ports), ports[0].Name)
@@ -321,7 +321,7 @@ func TestCNIUnderLoadAndKillsLeaksNothing(t *testing.T) {
 		return nil
 	})
 	for _, n := range b.nodes {
-		soon(t, 10*time.Second, "devices are gone", func() error {
+		soon(t, "devices are gone", func() error {
 			h := b.handle(n.ns)
 			links, err := h.LinkList()
 			if err != nil {

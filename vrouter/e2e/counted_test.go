@@ -37,6 +37,7 @@ type countedFlow struct {
 	each     int // datagrams in each countedInterval
 	receiver net.PacketConn
 	sent     []time.Duration // when each datagram was sent, since counted.began
+	received atomic.Int64    // datagrams
 	arrived  []bool          // by number; it ends with the highest number that arrived
 }
 
@@ -106,7 +107,12 @@ func (f *countedFlow) listen(ctx context.Context) error {
 
 func (f *countedFlow) send(ctx context.Context, began time.Time) error {
 	to := f.receiver.LocalAddr()
-	defer func() { f.receiver.SetReadDeadline(time.Now().Add(time.Second)) }() // for the datagrams on their way
+	defer func() { // once the datagrams on their way have arrived, or are lost
+		for end := time.Now().Add(20 * time.Second); f.received.Load() < int64(len(f.sent)) && time.Now().Before(end); {
+			time.Sleep(10 * time.Millisecond)
+		}
+		f.receiver.SetReadDeadline(time.Now())
+	}()
 	c, err := f.from.dial("udp", to.String())
 	if err != nil {
 		return err
@@ -140,7 +146,10 @@ func (f *countedFlow) receive() error {
 		if n == 64 {
 			number := int(binary.BigEndian.Uint64(buf))
 			f.arrived = append(f.arrived, make([]bool, max(0, number+1-len(f.arrived)))...)
-			f.arrived[number] = true
+			if !f.arrived[number] {
+				f.arrived[number] = true
+				f.received.Add(1)
+			}
 		}
 	}
 }

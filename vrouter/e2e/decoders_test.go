@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/vishvananda/netns"
 
 	"windtunnel/internal/must"
 	"windtunnel/internal/setup"
@@ -17,10 +19,11 @@ import (
 
 // capture is tcpdump on a device.
 type capture struct {
-	t    *testing.T
-	cmd  *exec.Cmd
-	file string
-	said bytes.Buffer
+	t             *testing.T
+	cmd           *exec.Cmd
+	space, device string
+	file          string
+	said          bytes.Buffer
 }
 
 // needs skips the test where a program is not installed.
@@ -36,7 +39,7 @@ func needs(t testing.TB, programs ...string) {
 func startCapture(t *testing.T, space, device string) *capture {
 	t.Helper()
 	needs(t, "tcpdump")
-	c := &capture{t: t, file: filepath.Join(t.TempDir(), device+".pcap")}
+	c := &capture{t: t, space: space, device: device, file: filepath.Join(t.TempDir(), device+".pcap")}
 	c.cmd = exec.Command("ip", "netns", "exec", space, "tcpdump", "-U", "--immediate-mode", "-B", "65536", "-Z", "root", "-i", device, "-w", c.file)
 	c.cmd.Stderr = &c.said
 	must.Succeed(t, started(c.cmd))
@@ -48,7 +51,12 @@ func startCapture(t *testing.T, space, device string) *capture {
 // stop ends the capture and returns its file.
 func (c *capture) stop() string {
 	c.t.Helper()
-	time.Sleep(100 * time.Millisecond) // what is in the kernel's buffer
+	const last = "the last frame of the capture" // tcpdump loses what is in the kernel's buffer when it ends
+	ns := must.Get(netns.GetFromName(c.space))(c.t)
+	defer ns.Close()
+	frame := slices.Concat([]byte{2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5}, []byte(last), make([]byte, 60)) // for local experiments (IEEE 802)
+	must.Succeed(c.t, in(ns, func() error { return rawFrames{frames: [][]byte{frame}}.send(c.device) }))
+	must.EventuallyTrue(c.t, "tcpdump writes the last frame", func() bool { return strings.Contains(readable(c.file), last) })
 	c.cmd.Process.Signal(syscall.SIGINT)
 	if err := c.cmd.Wait(); err != nil {
 		c.t.Fatalf("tcpdump: %v: %s", err, c.said.String())

@@ -87,7 +87,7 @@ func (w *workload) dhcp6() error {
 		return err
 	}
 	var gateway net.IP
-	soon(w.bed.t, 20*time.Second, "the router in the advertisement", func() error {
+	soon(w.bed.t, "the router in the advertisement", func() error {
 		routes, err := h.RouteListFiltered(netlink.FAMILY_V6, &netlink.Route{Dst: ipNet(netip.MustParsePrefix("::/0"))}, netlink.RT_FILTER_DST)
 		if err != nil || len(routes) == 0 {
 			return fmt.Errorf("the default routes are %v, %v", routes, err)
@@ -225,7 +225,7 @@ func workloadsConfigureThemselves(t *testing.T, b *bed, forwarding model.Forward
 
 func clientsWithAnotherMACGetNoAnswer(t *testing.T, b *bed, x *workload) {
 	x.sendFrame(x.discover(model.MAC{2, 0, 0, 9, 9, 9}))
-	soon(t, 5*time.Second, "the problem in the status", func() error {
+	soon(t, "the problem in the status", func() error {
 		s := answer(b.nodes[0], (*api.Client).Status)
 		for _, p := range s.Problems {
 			if p.Name == "x" && strings.Contains(p.Text, "the hardware address 02:00:00:09:09:09 in the message is not the port's") {
@@ -255,7 +255,7 @@ func aFloodStarvesNoOtherPort(t *testing.T, b *bed, x, other *workload) {
 		})
 		took = time.Since(began)
 	}()
-	soon(t, 20*time.Second, "the flood begins", func() error {
+	soon(t, "the flood begins", func() error {
 		if n := packets() - before; n < least/100 {
 			return fmt.Errorf("the port has sent %d messages", n)
 		}

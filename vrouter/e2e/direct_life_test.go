@@ -138,7 +138,7 @@ func TestDirectPacketsFollowTheMTUOfTheUnderlay(t *testing.T) {
 	for i, n := range b.nodes {
 		n.awaitWays(b.nodes[1-i].name, "direct")
 		port := []*workload{x, y}[i].port.Name
-		soon(t, 10*time.Second, "the workload's MTU becomes smaller", func() error {
+		soon(t, "the workload's MTU becomes smaller", func() error {
 			if mtu := n.vif(port).MTU; mtu != 1300 {
 				return errTimeout
 			}

@@ -32,7 +32,7 @@ func directPair(b *bed, forwarding model.Forwarding, others ...model.Encapsulati
 		n.awaitWays(b.nodes[1-i].name, directWays(forwarding)...)
 		// The two nodes offer no tunnel, so a node sends on an untested link, and stops when the test fails. The
 		// first test fails if the other node gets its state too late.
-		soon(b.t, 10*time.Second, "node "+n.name+" has a reply to its test of the link", func() error {
+		soon(b.t, "node "+n.name+" has a reply to its test of the link", func() error {
 			for _, f := range answer(n, (*api.Client).Doctor) {
 				if f.Topic == "direct" && strings.HasPrefix(f.Text, "test frames") {
 					return errors.New(f.Text)
@@ -72,7 +72,7 @@ func (n *node) ways(to string) (all []string) {
 // in the order of their names.
 func (n *node) awaitWays(to string, want ...string) {
 	n.bed.t.Helper()
-	soon(n.bed.t, 30*time.Second, fmt.Sprintf("node %s reaches node %s with the encapsulations %v", n.name, to, want), func() error {
+	soon(n.bed.t, fmt.Sprintf("node %s reaches node %s with the encapsulations %v", n.name, to, want), func() error {
 		if ways := n.ways(to); !slices.Equal(ways, want) {
 			return fmt.Errorf("it has %v", ways)
 		}
@@ -159,7 +159,7 @@ func TestADirectPacketHasNoTunnelHeaders(t *testing.T) {
 // first waits for the first frame of watchFor.
 func first(t *testing.T, frames func(time.Duration) [][]byte) (frame []byte) {
 	t.Helper()
-	soon(t, 5*time.Second, "wait for a frame with the payload", func() error {
+	soon(t, "wait for a frame with the payload", func() error {
 		all := frames(0)
 		if len(all) == 0 {
 			return errTimeout
@@ -278,6 +278,7 @@ func checkBridgedFrames(t *testing.T, x, y *workload) {
 		direct bool
 		wire   func(time.Duration) [][]byte
 		device func(time.Duration) [][]byte
+		got    [][]byte // at y
 	}{
 		{name: "IPv4", direct: true, frame: func(data []byte) []byte {
 			return udpFrame(t, x.port.MAC, y.port.MAC, x.ip(4), y.ip(4), 7777, data)
@@ -308,10 +309,18 @@ func checkBridgedFrames(t *testing.T, x, y *workload) {
 		c := &all[i]
 		x.sendFrame(c.frame([]byte("bridged as " + c.name + strings.Repeat(".", 60))))
 	}
-	time.Sleep(time.Second)
+	for i := range all {
+		soon(t, "the frame at y: "+all[i].name, func() error {
+			if all[i].got = append(all[i].got, all[i].device(0)...); len(all[i].got) == 0 {
+				return errTimeout
+			}
+			return nil
+		})
+	}
+	time.Sleep(200 * time.Millisecond) // frames too many would come now
 	for _, c := range all {
 		want := c.frame([]byte("bridged as " + c.name + strings.Repeat(".", 60)))
-		if got := c.device(0); len(got) != 1 || !bytes.Equal(got[0], want) {
+		if got := append(c.got, c.device(0)...); len(got) != 1 || !bytes.Equal(got[0], want) {
 			t.Errorf("%s: workload y received\n%x, want one frame\n%x", c.name, got, want)
 		}
 		labelled := slices.Concat(to[:], from[:], want[12:])

@@ -112,7 +112,7 @@ func (d *dockerd) startDaemon(t *testing.T) {
 		"--exec-opt", "native.cgroupdriver=cgroupfs", "--cgroup-parent", "vr-"+filepath.Base(d.home))
 	d.daemon.Env = append(os.Environ(), "PATH="+d.home+"/bin:"+os.Getenv("PATH"), "container=docker", "DOCKER_IGNORE_BR_NETFILTER_ERROR=1", "XTABLES_LOCKFILE="+d.home+"/xtables.lock")
 	must.Succeed(t, startLogged(d.daemon, d.home+"/dockerd.log"))
-	soon(t, 30*time.Second, "dockerd answers", func() error {
+	soon(t, "dockerd answers", func() error {
 		_, err := d.try("version")
 		if err != nil {
 			return fmt.Errorf("%w\n%s", err, readable(d.home+"/dockerd.log"))
@@ -129,7 +129,7 @@ func (d *dockerd) startPlugin(t *testing.T, flags ...string) {
 		"docker", "--plugin-dir", d.home + "/run/docker/plugins", "--state", d.home + "/docker.json"}, flags...)
 	d.plugin = exec.Command("nsenter", command...)
 	must.Succeed(t, startLogged(d.plugin, d.home+"/plugin.log"))
-	soon(t, 10*time.Second, "the plugin serves", func() error {
+	soon(t, "the plugin serves", func() error {
 		_, err := os.Stat(d.home + "/run/docker/plugins/vrouter.sock")
 		return err
 	})
@@ -269,7 +269,7 @@ func TestDockersContainersOfTwoNodesShareANetwork(t *testing.T) {
 			}
 		}
 		b.awaitWays(string(encap))
-		soon(t, 5*time.Second, "the containers reach each other by "+string(encap), func() error { return first.ping("cx", y) })
+		soon(t, "the containers reach each other by "+string(encap), func() error { return first.ping("cx", y) })
 		if err := fetch(t, second, first, "cy", "cx", y); err != nil {
 			t.Errorf("fetch by %s: %v", encap, err)
 		}
@@ -284,7 +284,7 @@ func TestDockersContainersOfTwoNodesShareANetwork(t *testing.T) {
 		t.Errorf("after the plugin was started anew: %v", err)
 	}
 	z, _ := second.container(t, "cz")
-	soon(t, 5*time.Second, "a container that was created afterwards is reached", func() error { return first.ping("cx", z) })
+	soon(t, "a container that was created afterwards is reached", func() error { return first.ping("cx", z) })
 
 	b.nodes[1].kill(syscall.SIGKILL)
 	if err := first.ping("cx", y); err != nil {
@@ -293,7 +293,7 @@ func TestDockersContainersOfTwoNodesShareANetwork(t *testing.T) {
 	b.nodes[1].start()
 
 	second.run(t, "network", "disconnect", "red", "cz")
-	soon(t, 5*time.Second, "a container that was disconnected is not reached", func() error {
+	soon(t, "a container that was disconnected is not reached", func() error {
 		if first.ping("cx", z) == nil {
 			return fmt.Errorf("it is")
 		}
@@ -302,19 +302,19 @@ func TestDockersContainersOfTwoNodesShareANetwork(t *testing.T) {
 	second.run(t, "network", "connect", "red", "cz")
 	second.run(t, "restart", "--time", "0", "cy")
 	again := second.run(t, "inspect", "--format", "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", "cy")
-	soon(t, 5*time.Second, "a container that was restarted is reached", func() error { return first.ping("cx", again) })
+	soon(t, "a container that was restarted is reached", func() error { return first.ping("cx", again) })
 
 	second.stopDaemon()
 	second.startDaemon(t)
 	second.run(t, "start", "cy")
 	again = second.run(t, "inspect", "--format", "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", "cy")
-	soon(t, 10*time.Second, "a container is reached after its daemon's restart", func() error { return first.ping("cx", again) })
+	soon(t, "a container is reached after its daemon's restart", func() error { return first.ping("cx", again) })
 
 	for d, names := range map[*dockerd][]string{first: {"cx"}, second: {"cy", "cz"}} {
 		d.run(t, append([]string{"rm", "--force"}, names...)...)
 		d.run(t, "network", "rm", "red")
 	}
-	soon(t, 5*time.Second, "nothing is left in the fleet", func() error {
+	soon(t, "nothing is left in the fleet", func() error {
 		ports, networks := answer(b.nodes[0], (*api.Client).State).Ports, answer(b.nodes[0], (*api.Client).Networks)
 		if len(ports)+len(networks) > 0 {
 			return fmt.Errorf("ports %+v, networks %+v", ports, networks)

@@ -72,7 +72,7 @@ func newFaultyFleet(t *testing.T) *faultyFleet {
 // patiently tries as a person would who is told that the store does not answer.
 func patiently(t *testing.T, what string, try func() error) {
 	t.Helper()
-	soon(t, 60*time.Second, what, try)
+	soon(t, what, try)
 }
 
 // toggle adds a port on a node, or deletes it where it is there.
@@ -139,7 +139,7 @@ func (f *faultyFleet) converged(n *node) error {
 func (f *faultyFleet) converge(t *testing.T) {
 	t.Helper()
 	for _, n := range f.nodes {
-		soon(t, 60*time.Second, "what is there is what should be", func() error { return f.converged(n) })
+		soon(t, "what is there is what should be", func() error { return f.converged(n) })
 	}
 }
 
@@ -154,7 +154,7 @@ func aFleetForwardsAndConvergesWhateverDies(t *testing.T) {
 	a.run("network", "create", "red", "--subnet", "10.1.0.0/24")
 	x, y := f.connected("x", "red", 0), f.connected("y", "red", 1)
 	f.ports["x"], f.ports["y"] = x, y
-	soon(t, 5*time.Second, "the ports reach each other", func() error { return datagram(x, y, 4, 64) })
+	soon(t, "the ports reach each other", func() error { return datagram(x, y, 4, 64) })
 	traffic := load(t, x, y)
 
 	began := time.Now()
@@ -171,7 +171,7 @@ func aFleetForwardsAndConvergesWhateverDies(t *testing.T) {
 
 	f.etcd.CutOff(-1)
 	gone := time.Now()
-	soon(t, 30*time.Second, "it is noticed", func() error {
+	soon(t, "it is noticed", func() error {
 		for _, n := range f.nodes {
 			if s := answer(n, (*api.Client).Status); s.Store.Problem == "" {
 				return errors.New("node " + n.name + " still hears of the store")
@@ -196,6 +196,6 @@ func aFleetForwardsAndConvergesWhateverDies(t *testing.T) {
 	f.toggle(t, c, "late")
 	f.converge(t)
 	t.Logf("%v after the store was back a port was added, and known everywhere", time.Since(back).Round(time.Millisecond))
-	soon(t, 5*time.Second, "it is reached", func() error { return datagram(x, f.ports["late"], 4, 64) })
+	soon(t, "it is reached", func() error { return datagram(x, f.ports["late"], 4, 64) })
 	traffic.lost(t)
 }

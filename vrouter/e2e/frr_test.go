@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"windtunnel/internal/setup"
 	"windtunnel/internal/testprogram"
@@ -74,7 +73,7 @@ func (f *frr) run(paths ...string) {
 		}
 		f.bed.must(startLogged(cmd, filepath.Join(f.bed.dir, f.name+"-"+name+".log")))
 		f.daemons[path] = cmd
-		soon(f.bed.t, 30*time.Second, name+" answers", func() error { _, err := f.vtysh(name, "show version"); return err })
+		soon(f.bed.t, name+" answers", func() error { _, err := f.vtysh(name, "show version"); return err })
 	}
 }
 
@@ -117,7 +116,7 @@ func (f *frr) shows(daemon, command string, words ...string) {
 // hasAll waits until the output of a router's command has all words.
 func hasAll(t testing.TB, command string, words []string, output func() (string, error)) {
 	t.Helper()
-	soon(t, 60*time.Second, "`"+command+"` shows "+strings.Join(words, ", "), func() error {
+	soon(t, "`"+command+"` shows "+strings.Join(words, ", "), func() error {
 		out, err := output()
 		for _, w := range words {
 			if err == nil && !strings.Contains(out, w) {

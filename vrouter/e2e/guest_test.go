@@ -206,7 +206,7 @@ func (b *bed) on(u *underlay, v6 bool, encap model.Encapsulation, name string, f
 			}
 		}()
 		x, y := pair(b, model.L2L3, v6, encap)
-		soon(t, 4*time.Second, "the first packets", func() error { return datagram(x, y, 4, 64) })
+		soon(t, "the first packets", func() error { return datagram(x, y, 4, 64) })
 		f(t, x, y)
 	})
 }
@@ -232,9 +232,9 @@ func bondsAndVLANsCarryTraffic(t *testing.T, b *bed, all []underlay) {
 				}
 				end := openTransfer(x, y, 4)
 				b.cut(u.slave, true)
-				soon(t, 20*time.Second, "a transfer while "+u.slave+" is cut", func() error { return transfer(y, x, 6, 1<<18) })
+				soon(t, "a transfer while "+u.slave+" is cut", func() error { return transfer(y, x, 6, 1<<18) })
 				b.cut(u.slave, false)
-				soon(t, 20*time.Second, "a transfer after "+u.slave+" was cut", func() error { return transfer(y, x, 4, 1<<18) })
+				soon(t, "a transfer after "+u.slave+" was cut", func() error { return transfer(y, x, 4, 1<<18) })
 				if err := end(); err != nil {
 					t.Errorf("the connection during the cut: %v", err)
 				}
@@ -337,7 +337,7 @@ func sctpCarriesDataWhereThePolicyAllowsIt(t *testing.T, b *bed) {
 				b.apply()
 				for _, to := range []*workload{y, z} {
 					for _, version := range []int{4, 6} {
-						soon(t, 5*time.Second, fmt.Sprintf("SCTP over IPv%d to %s", version, to.port.Name), func() error { return sctp(x, to, version, allowed, 6) })
+						soon(t, fmt.Sprintf("SCTP over IPv%d to %s", version, to.port.Name), func() error { return sctp(x, to, version, allowed, 6) })
 						if err := sctp(x, to, version, denied, 1); err == nil {
 							t.Errorf("IPv%d: the policy of %s denies port %d, but SCTP connects", version, to.port.Name, denied)
 						}
@@ -369,7 +369,7 @@ func theClockJumps(t *testing.T, b *bed) {
 			off += by
 			name := fmt.Sprint("later", i)
 			b.connected(name, "red", 1)
-			soon(t, 10*time.Second, "a port that is added while the clock is wrong by "+off.String(), func() error {
+			soon(t, "a port that is added while the clock is wrong by "+off.String(), func() error {
 				if _, err := b.nodes[0].try("port", "get", name); err != nil {
 					return err
 				}
@@ -383,7 +383,7 @@ func theClockJumps(t *testing.T, b *bed) {
 		}
 		follower.kill(syscall.SIGKILL)
 		follower.start()
-		soon(t, 10*time.Second, "the problem in the status", func() error {
+		soon(t, "the problem in the status", func() error {
 			s := one[api.Status](follower, "status")
 			if !strings.Contains(s.Store.Problem, "the store is unreachable") || !strings.Contains(s.Store.Problem, "clock") {
 				return fmt.Errorf("the problem of the store is %q", s.Store.Problem)
@@ -392,7 +392,7 @@ func theClockJumps(t *testing.T, b *bed) {
 		})
 		setClock(t, -off)
 		off = 0
-		soon(t, 20*time.Second, "the store after the clock is right again", func() error {
+		soon(t, "the store after the clock is right again", func() error {
 			if s := one[api.Status](follower, "status"); s.Store.Problem != "" {
 				return errors.New(s.Store.Problem)
 			}

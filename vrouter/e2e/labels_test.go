@@ -63,7 +63,7 @@ func (n *node) awaitRoute(network string, a, b *workload, encapsulation string) 
 	if a.port.Node == n.name {
 		to = b
 	}
-	soon(n.bed.t, 30*time.Second, fmt.Sprintf("node %s sends packets of network %s by %s", n.name, network, encapsulation), func() error {
+	soon(n.bed.t, fmt.Sprintf("node %s sends packets of network %s by %s", n.name, network, encapsulation), func() error {
 		names := map[uint32]string{}
 		for _, nh := range table(n, (*api.Client).Nexthops) {
 			names[nh.ID] = nh.Name
@@ -87,7 +87,7 @@ func (n *node) awaitFilter(has, lacks uint32) {
 	n.bed.t.Helper()
 	// The first check after 15 s removes a label. On a busy machine a check takes longer, and the agent checks
 	// less often.
-	soon(n.bed.t, time.Minute, fmt.Sprintf("the filter of node %s has the label of network %d and not that of network %d", n.name, has, lacks), func() error {
+	soon(n.bed.t, fmt.Sprintf("the filter of node %s has the label of network %d and not that of network %d", n.name, has, lacks), func() error {
 		filters := n.filters()
 		if !strings.Contains(filters, direct.Label(has, n.v4).String()) || strings.Contains(filters, direct.Label(lacks, n.v4).String()) {
 			return errors.New(filters)

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
@@ -156,7 +155,7 @@ func TestANetworkWorksWithoutTheRoutesThatDoNotFit(t *testing.T) {
 	other.kill(syscall.SIGKILL)
 	other.config["limits"] = limits(map[string]int{"routes": 16})
 	other.start()
-	soon(t, 10*time.Second, "status says that blue imports no routes", func() error {
+	soon(t, "status says that blue imports no routes", func() error {
 		if out := other.run("status"); !strings.Contains(out, `network "blue" imports no routes of other networks on this node: table hosts4`) {
 			return errors.New(out)
 		}

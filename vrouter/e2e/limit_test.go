@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"sync/atomic"
 	"syscall"
@@ -13,8 +14,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// carried is how much a stream carries within a time.
-func carried(t *testing.T, from, to *workload, within time.Duration) int64 {
+// carried is how much a stream carries within a time, and the time: on a busy machine the stream ends later.
+func carried(t *testing.T, from, to *workload, within time.Duration) (bytes int64, took time.Duration) {
 	t.Helper()
 	l, err := to.listen(4, 0)
 	must.Succeed(t, err)
@@ -35,12 +36,14 @@ func carried(t *testing.T, from, to *workload, within time.Duration) int64 {
 			}
 		}
 	}()
+	began := time.Now()
 	c, err := from.dial("tcp", l.Addr().String())
 	must.Succeed(t, err)
 	defer c.Close()
 	c.SetWriteDeadline(time.Now().Add(within))
 	io.Copy(c, endlessZeros{}) // until the deadline
-	return got.Load()
+	bytes = got.Load()
+	return bytes, time.Since(began)
 }
 
 type endlessZeros struct{}
@@ -60,19 +63,19 @@ func TestALimitedPortIsHeldToItsBandwidth(t *testing.T) {
 		t.Fatalf("it has %+v, want %+v", limited.port.Bandwidth, want)
 	}
 	near, far := b.connected("n", "red", 0), b.connected("f", "red", 1)
-	soon(t, 5*time.Second, "they reach each other", func() error { return datagram(far, limited, 4, 64) })
+	soon(t, "they reach each other", func() error { return datagram(far, limited, 4, 64) })
 	const within = time.Second
 	check := func(what string, from, to *workload, rate float64) {
 		t.Helper()
 		// What the buckets hold at first, and what waits in them, comes on top.
-		most := int64(rate/8*within.Seconds()*1.1) + 256<<10
-		switch got := carried(t, from, to, within); {
+		got, took := carried(t, from, to, within)
+		switch most := int64(rate/8*took.Seconds()*1.1) + 256<<10; {
 		case got > most:
-			t.Errorf("%s: %d bytes in %v, at most %d are allowed", what, got, within, most)
+			t.Errorf("%s: %d bytes in %v, at most %d are allowed", what, got, took, most)
 		case got < most/10:
-			t.Errorf("%s: %d bytes in %v, far below the limit", what, got, within)
+			t.Errorf("%s: %d bytes in %v, far below the limit", what, got, took)
 		default:
-			t.Logf("%s: %.1f Mbit/s of %.0f", what, float64(got)*8/within.Seconds()/1e6, rate/1e6)
+			t.Logf("%s: %.1f Mbit/s of %.0f", what, float64(got)*8/took.Seconds()/1e6, rate/1e6)
 		}
 	}
 	check("to it from its node", near, limited, 40e6)
@@ -92,9 +95,12 @@ func TestALimitedPortIsHeldToItsBandwidth(t *testing.T) {
 	if _, err := client.ChangePort(context.Background(), "l", api.PortChange{Bandwidth: &model.Bandwidth{}}); err != nil {
 		t.Fatal(err)
 	}
-	if got := carried(t, far, limited, within); got < 10<<20 {
-		t.Errorf("without limits %d bytes in %v", got, within)
-	}
+	soon(t, "without limits it gets more", func() error {
+		if got, took := carried(t, far, limited, within); float64(got) < 2*40e6/8*took.Seconds() {
+			return fmt.Errorf("%d bytes in %v", got, took)
+		}
+		return nil
+	})
 	if s := answer(a, (*api.Client).Status); s.Repairs != 0 {
 		t.Errorf("%d repairs: the agent undoes what it does", s.Repairs)
 	}

@@ -47,7 +47,7 @@ func TestFaultsUnderSteadyChangesLeaveNothingOver(t *testing.T) {
 	for _, n := range f.nodes {
 		f.namespace("soak-" + n.name)
 	}
-	soon(t, 5*time.Second, "the ports reach each other", func() error { return datagram(x, y, 4, 64) })
+	soon(t, "the ports reach each other", func() error { return datagram(x, y, 4, 64) })
 	f.converge(t)
 	before := f.counts(t)
 	descriptors := openFiles(t, a.agent.Process.Pid)
@@ -97,7 +97,7 @@ func TestFaultsUnderSteadyChangesLeaveNothingOver(t *testing.T) {
 	t.Logf("%d changes in %v, %d agents and members killed", made.Load(), took.Round(time.Second), kills)
 
 	f.converge(t)
-	soon(t, 2*time.Minute, "what the clients added is gone", func() error {
+	soon(t, "what the clients added is gone", func() error {
 		after := f.counts(t)
 		if length < time.Minute { // agents delete the keys of empty places after a minute
 			after[places] = before[places]

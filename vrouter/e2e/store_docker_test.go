@@ -37,7 +37,7 @@ func TestDockerOnANodeDoesNotChangeNetworks(t *testing.T) {
 	if !strings.HasPrefix(address, "10.1.0.") || address == x.ip(4).String() {
 		t.Fatalf("the container has address %q", address)
 	}
-	soon(t, 5*time.Second, "the container reaches node a", func() error { return d.ping("box", x.ip(4).String()) })
+	soon(t, "the container reaches node a", func() error { return d.ping("box", x.ip(4).String()) })
 	d.run(t, "rm", "--force", "box")
 	a.run("port", "delete", "x")
 	if out, err := d.try("network", "rm", "red"); err != nil && !strings.Contains(out, "operator's certificate") {
@@ -46,7 +46,7 @@ func TestDockerOnANodeDoesNotChangeNetworks(t *testing.T) {
 	if left := answer(a, (*api.Client).Networks); len(left) != 1 {
 		t.Errorf("after Docker deleted its network: the fleet has the networks %+v, want red", left)
 	}
-	soon(t, 5*time.Second, "no port of the container remains", func() error {
+	soon(t, "no port of the container remains", func() error {
 		if ports := rows[model.Port](a, "port", "list"); len(ports) != 0 {
 			return fmt.Errorf("ports %+v", ports)
 		}
@@ -77,7 +77,7 @@ func TestOnlyAnOperatorsCertificateAppliesDocuments(t *testing.T) {
 	must.Fail(t, err, "operator's certificate")
 	d.run("apply", "-f", file)
 	x, y := b.connected("x", "red", 0), b.connected("y", "red", 1)
-	soon(t, 5*time.Second, "x reaches y", func() error { return datagram(x, y, 4, 64) })
+	soon(t, "x reaches y", func() error { return datagram(x, y, 4, 64) })
 	s.Policies = []model.Policy{{Name: "closed", Rules: []model.Rule{{Direction: model.Ingress, Action: model.Deny}}}}
 	writeJSON(t, file, s)
 	d.run("apply", "-f", file)

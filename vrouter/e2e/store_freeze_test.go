@@ -7,7 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
@@ -32,7 +31,7 @@ func freezeBed(t *testing.T, config map[string]any) (b *bed, x, y *workload) {
 	first.run("network", "create", "crowd", "--subnet", "10.2.0.0/16")
 	x, y = b.connected("x", "red", 0), b.connected("y", "red", 1)
 	b.connected("crowded", "crowd", 1)
-	soon(t, 5*time.Second, "the ports reach each other", func() error { return datagram(x, y, 4, 64) })
+	soon(t, "the ports reach each other", func() error { return datagram(x, y, 4, 64) })
 	return b, x, y
 }
 
@@ -46,7 +45,7 @@ func (b *bed) works(when string, x *workload, y *workload, added string) {
 		}
 	}
 	z := b.connected(added, "red", 0)
-	soon(b.t, 5*time.Second, when+": y reaches the added port", func() error { return datagram(y, z, 4, 64) })
+	soon(b.t, when+": y reaches the added port", func() error { return datagram(y, z, 4, 64) })
 }
 
 // If a network does not fit into a node's tables, it keeps the entries that it has there.
@@ -59,7 +58,7 @@ func TestAnOverfullNetworkDoesNotStopTheOthers(t *testing.T) {
 	for i := range 16 {
 		a.run("port", "add", "--network", "crowd", "--name", fmt.Sprintf("c%d", i), "--netns", b.name+"-x", "--interface", fmt.Sprintf("c%d", i))
 	}
-	soon(t, 10*time.Second, "`vrouter status` names the network", func() error { return mustContain(c.run("status"), `network "crowd" gets no new ports`) })
+	soon(t, "`vrouter status` names the network", func() error { return mustContain(c.run("status"), `network "crowd" gets no new ports`) })
 	a.run("port", "delete", "c0") // the table has room for one entry
 	b.works("with an overfull network", x, y, "z")
 	_, err := c.try("port", "add", "--network", "crowd", "--netns", b.name+"-y", "--interface", "eth9")
@@ -85,7 +84,7 @@ func TestImportedRoutesThatDoNotFitStopNoNetwork(t *testing.T) {
 		a.run("port", "add", "--network", "many", "--name", fmt.Sprintf("m%d", i), "--netns", b.name+"-x", "--interface", fmt.Sprintf("m%d", i))
 	}
 	a.run("network", "set", "red", "--import", "64512:1")
-	soon(t, 10*time.Second, "`vrouter status` names a network and the table", func() error {
+	soon(t, "`vrouter status` names a network and the table", func() error {
 		return mustContain(c.run("status"), `on this node: table hosts4`)
 	})
 	b.works("with too many routes to take", x, y, "z")
@@ -95,7 +94,7 @@ func TestImportedRoutesThatDoNotFitStopNoNetwork(t *testing.T) {
 	for i := range 10 {
 		a.run("port", "delete", fmt.Sprintf("m%d", i))
 	}
-	soon(t, 10*time.Second, "the routes fit", func() error {
+	soon(t, "the routes fit", func() error {
 		if out := c.run("rt", "list", "--vrf", "red"); !strings.Contains(out, "10.3.0.") || strings.Contains(c.run("status"), "table hosts4") {
 			return errors.New(out)
 		}
@@ -120,7 +119,7 @@ func TestAnInvalidObjectDoesNotStopTheOthers(t *testing.T) {
 		"switch-ports/b/odd/odd-port/02:00:00:00:00:99,10.1.0.9": []byte(strings.NewReplacer("bad", "odd-port", "crowd", "odd", "192.0.2.77", "10.1.0.9").Replace(port)),
 	}})
 	b.must(err)
-	soon(t, 10*time.Second, "`vrouter status` names the port", func() error { return mustContain(c.run("status"), `port "bad"`) })
+	soon(t, "`vrouter status` names the port", func() error { return mustContain(c.run("status"), `port "bad"`) })
 	b.works("with invalid objects", x, y, "z")
 	c.kill(syscall.SIGKILL)
 	c.start()

@@ -106,7 +106,7 @@ func TestAnAddressThatDockerDoesNotUseIsFreed(t *testing.T) {
 		t.Fatalf("without the daemon's socket: ports %v, want 3", got)
 	}
 	fakeDocker(t, d.home+"/docker.sock", "n1", auxiliary)
-	soon(t, 10*time.Second, "the lost address is freed", func() error {
+	soon(t, "the lost address is freed", func() error {
 		for _, a := range addresses() {
 			if a == lost {
 				return fmt.Errorf("%s is still reserved", a)

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	types100 "github.com/containernetworking/cni/pkg/types/100"
 
@@ -78,7 +77,7 @@ func (n *node) client(t *testing.T, files store.TLS) *store.Etcd {
 // alive waits until `vrouter node list` on a node shows that the agents of nodes run.
 func (b *bed) alive(on *node, nodes ...string) {
 	b.t.Helper()
-	soon(b.t, 15*time.Second, fmt.Sprintf("nodes %v are alive", nodes), func() error {
+	soon(b.t, fmt.Sprintf("nodes %v are alive", nodes), func() error {
 		alive := map[string]bool{}
 		for _, n := range answer(on, (*api.Client).Nodes) {
 			alive[n.Name] = n.Agent != nil
@@ -113,7 +112,7 @@ func TestANodesCertificateDoesNotWriteAnothersPorts(t *testing.T) {
 
 	x, y, z := b.connected("x", "red", 0), b.connected("y", "red", 1), b.connected("z", "red", 2)
 	for _, w := range []*workload{before, y, z} {
-		soon(t, 5*time.Second, "ports reach each other", func() error { return datagram(x, w, 4, 64) })
+		soon(t, "ports reach each other", func() error { return datagram(x, w, 4, 64) })
 	}
 	for _, args := range [][]string{
 		{"port", "delete", "z"}, {"network", "create", "blue", "--subnet", "10.2.0.0/24"}, {"network", "delete", "red"},
@@ -155,7 +154,7 @@ func TestANodesCertificateDoesNotWriteAnothersPorts(t *testing.T) {
 	b.must(err)
 	pod.port = y.port
 	pod.port.IPs = addresses(got.IPs[0].Address.IP.String())
-	soon(t, 5*time.Second, "a container reaches another node", func() error { return datagram(pod, x, 4, 64) })
+	soon(t, "a container reaches another node", func() error { return datagram(pod, x, 4, 64) })
 	b.must(runtime.DelNetworkList(context.Background(), runtime.list, runtime.container("pod")))
 	c.run("port", "delete", "before")
 

@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
@@ -47,14 +46,14 @@ func TestASwarmsHostsShareANetwork(t *testing.T) {
 	if x == y || !strings.HasPrefix(x, "10.1.") || !strings.HasPrefix(y, "10.1.") {
 		t.Fatalf("the containers have %q and %q", x, y)
 	}
-	soon(t, 5*time.Second, "the containers reach each other", func() error { return manager.ping("cx", y) })
+	soon(t, "the containers reach each other", func() error { return manager.ping("cx", y) })
 
 	manager.run(t, "service", "create", "--name", "web", "--network", "red", "--replicas", "4", "--endpoint-mode", "dnsrr", "--stop-signal", "SIGKILL",
 		"--detach", "--no-resolve-image", "box", "/bin/busybox", "sleep", "1000")
 	seen := map[string]bool{x: true, y: true}
 	for _, d := range []*dockerd{manager, worker} {
 		var tasks []string
-		soon(t, 60*time.Second, "each host has two of the tasks", func() error {
+		soon(t, "each host has two of the tasks", func() error {
 			tasks = strings.Fields(d.run(t, "ps", "--quiet", "--filter", "label=com.docker.swarm.service.name=web"))
 			if len(tasks) != 2 {
 				state, _ := manager.try("service", "ps", "--no-trunc", "web")
@@ -68,7 +67,7 @@ func TestASwarmsHostsShareANetwork(t *testing.T) {
 				t.Errorf("%s was given twice", a)
 			}
 			seen[a] = true
-			soon(t, 5*time.Second, "a task is reached from both hosts", func() error {
+			soon(t, "a task is reached from both hosts", func() error {
 				if err := manager.ping("cx", a); err != nil {
 					return err
 				}
@@ -80,11 +79,11 @@ func TestASwarmsHostsShareANetwork(t *testing.T) {
 	manager.run(t, "service", "rm", "web")
 	manager.run(t, "rm", "--force", "cx")
 	worker.run(t, "rm", "--force", "cy")
-	soon(t, 30*time.Second, "the network can be removed", func() error {
+	soon(t, "the network can be removed", func() error {
 		_, err := manager.try("network", "rm", "red")
 		return err
 	})
-	soon(t, 30*time.Second, "nothing is left in the fleet", func() error {
+	soon(t, "nothing is left in the fleet", func() error {
 		ports, networks := answer(b.nodes[0], (*api.Client).State).Ports, answer(b.nodes[0], (*api.Client).Networks)
 		if len(ports)+len(networks) > 0 {
 			return fmt.Errorf("ports %+v, networks %+v", ports, networks)

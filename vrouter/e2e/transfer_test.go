@@ -162,7 +162,7 @@ func TestTheLoopbackDeviceIsSetUp(t *testing.T) {
 	}
 	b.must(check())
 	down()
-	soon(t, 30*time.Second, "trains of datagrams arrive after lo was set down", check)
+	soon(t, "trains of datagrams arrive after lo was set down", check)
 }
 
 // tunnelled makes VXLAN devices of two workloads, with the workloads' addresses of an IP version as the

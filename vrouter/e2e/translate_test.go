@@ -314,7 +314,7 @@ func TestForgedTranslatedPacketsAreNotDelivered(t *testing.T) {
 	} {
 		before := b.nodes[0].drops()
 		b.sendOnSwitch("port0", forged(c.from, c.to))
-		if got := heard(); got != (c.reason == "") {
+		if got := heard(c.reason == ""); got != (c.reason == "") {
 			t.Errorf("a packet from %s: delivered %v, want %v", c.name, got, c.reason == "")
 		}
 		if c.reason != "" && b.nodes[0].drops()[c.reason] != before[c.reason]+1 {

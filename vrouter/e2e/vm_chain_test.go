@@ -62,7 +62,7 @@ func TestAFirewallInAVMConnectsTwoNetworks(t *testing.T) {
 	firewall.Await()
 	for _, ends := range [][2]*workload{{x, y}, {y, x}} {
 		for _, version := range []int{4, 6} {
-			soon(t, 20*time.Second, "the firewall forwards connections to port 80", func() error { return connect(ends[0], ends[1], version, 80) })
+			soon(t, "the firewall forwards connections to port 80", func() error { return connect(ends[0], ends[1], version, 80) })
 			if err := connect(ends[0], ends[1], version, 81); !os.IsTimeout(err) {
 				t.Errorf("IPv%d from %s to port 81 of %s: %v, want a timeout", version, ends[0].port.Name, ends[1].port.Name, err)
 			}
@@ -80,7 +80,7 @@ func TestAFirewallInAVMConnectsTwoNetworks(t *testing.T) {
 	for _, tap := range taps {
 		b.nodes[1].ip("link del " + tap) // as a hypervisor does
 	}
-	soon(t, 30*time.Second, "node b reports the ports without their devices", func() error {
+	soon(t, "node b reports the ports without their devices", func() error {
 		s := answer(b.nodes[1], (*api.Client).Status)
 		if text := fmt.Sprint(s.Problems); !strings.Contains(text, "fw1-left") || !strings.Contains(text, "fw1-right") {
 			return fmt.Errorf("the problems are %s", text)
@@ -91,7 +91,7 @@ func TestAFirewallInAVMConnectsTwoNetworks(t *testing.T) {
 	makeTaps()
 	firewall = kerneltest.Start(t, g)
 	firewall.Await()
-	soon(t, 60*time.Second, "a new machine is connected to the ports", func() error { return connect(x, y, 4, 80) })
+	soon(t, "a new machine is connected to the ports", func() error { return connect(x, y, 4, 80) })
 	firewall.Release()
 	firewall.Wait()
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"windtunnel/internal/must"
 	"windtunnel/internal/testprogram"
@@ -105,7 +104,7 @@ func TestLinuxWithMPLSIsAGateway(t *testing.T) {
 	for _, x := range inside {
 		for _, version := range []int{4, 6} {
 			checkTransfer(x, out, version, bulk/8)
-			soon(t, 10*time.Second, "the workload knows the smaller MTU behind the gateway", func() error {
+			soon(t, "the workload knows the smaller MTU behind the gateway", func() error {
 				routes, err := x.command("ip", "route", "get", out.ip(version).String())
 				if err == nil && !strings.Contains(routes, "mtu 1300") {
 					err = errors.New(routes)

@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -48,7 +47,7 @@ func TestADistributionInAVMGetsItsNetwork(t *testing.T) {
 		return
 	}
 	checkGuest(t)
-	soon(t, 60*time.Second, "the IPv6 address", func() error {
+	soon(t, "the IPv6 address", func() error {
 		if all := testprogram.Output(t, "ip -6 address show dev eth0"); !strings.Contains(all, "inet6 fd00:1::10/") || strings.Contains(all, "tentative") {
 			return fmt.Errorf("the guest has the IPv6 addresses %s", all)
 		}
@@ -105,7 +104,7 @@ func bootGuest(t *testing.T, g kerneltest.Guest) {
 func checkGuest(t *testing.T) {
 	t.Helper()
 	has := func(command string, want ...string) {
-		soon(t, 60*time.Second, "the configuration by DHCP", func() error {
+		soon(t, "the configuration by DHCP", func() error {
 			all := strings.Join(strings.Fields(testprogram.Output(t, command)), " ")
 			for _, w := range want {
 				if !strings.Contains(all, w) {

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"windtunnel/internal/must"
 	"windtunnel/internal/setup"
@@ -140,16 +139,14 @@ func TestScapyIsAPeer(t *testing.T) {
 // dropsUntil waits until packets were dropped for these reasons, as often.
 func (n *node) dropsUntil(want map[string]uint64) {
 	n.bed.t.Helper()
-	var got map[string]uint64
-	for range 30 {
-		got = n.drops()
+	soon(n.bed.t, fmt.Sprintf("node %s drops packets", n.name), func() error {
+		got := n.drops()
 		maps.DeleteFunc(got, func(reason string, _ uint64) bool { _, is := want[reason]; return !is })
-		if maps.Equal(got, want) {
-			return
+		if !maps.Equal(got, want) {
+			return fmt.Errorf("it has dropped %v, want %v", got, want)
 		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	n.bed.t.Errorf("node %s dropped %v, want %v", n.name, got, want)
+		return nil
+	})
 }
 
 func checkSeen(t *testing.T, all []seen, encap model.Encapsulation, v6 bool, label int) {
