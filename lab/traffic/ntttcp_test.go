@@ -108,7 +108,7 @@ func ntttcpPair(t *testing.T, host string, receiver, sender string) (received, s
 	mapping := fmt.Sprintf("-p %d -m 2,*,%s ", port, host)
 	r := start(t, "ntttcp", strings.Fields("-r "+mapping+receiver)...)
 	if strings.Contains(receiver, "-u") {
-		time.Sleep(300 * time.Millisecond) // nothing tells a sender with -ns that a UDP receiver is there
+		awaitSocket(t, "udp", port+1, receives) // nothing tells a sender with -ns that a UDP receiver is there
 	}
 	s := start(t, "ntttcp", strings.Fields("-s "+mapping+sender)...)
 	code, sent, stderr := s.wait(20 * time.Second)
@@ -201,12 +201,7 @@ func TestNTttcpCountsTheDatagramsThatItReadsLate(t *testing.T) {
 	mapping := fmt.Sprintf(" -u -n 6000 -l 100 -p %d -m 2,*,127.0.0.1", freePort(t)+1)
 	r := start(t, "ntttcp", strings.Fields("-r -rb 4M"+mapping)...)
 	s := start(t, "ntttcp", strings.Fields("-s -thr 1000"+mapping)...)
-	must.EventuallyTrue(t, "the sender sends", func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return strings.Contains(s.stdout.String(), "progressing")
-	})
-	time.Sleep(300 * time.Millisecond) // of 600 ms
+	s.progresses(300 * time.Millisecond) // of 600 ms
 	must.Succeed(t, r.cmd.Process.Signal(syscall.SIGSTOP))
 	code, sent, stderr := s.wait(20 * time.Second)
 	must.Succeed(t, r.cmd.Process.Signal(syscall.SIGCONT))
@@ -246,7 +241,7 @@ func TestNTttcpEndsOnSIGINTWithItsFiguresSoFar(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "r.xml")
 	r := start(t, "ntttcp", strings.Fields("-r "+mapping+" -xml "+file)...)
 	s := start(t, "ntttcp", strings.Fields("-s "+mapping)...)
-	time.Sleep(700 * time.Millisecond)
+	s.progresses(300 * time.Millisecond)
 	s.signal(syscall.SIGINT)
 	code, out, stderr := s.wait(5 * time.Second)
 	if code != 0 {
@@ -291,7 +286,7 @@ func TestNTttcpFailsIfTheReceiverIsKilled(t *testing.T) {
 	mapping := fmt.Sprintf("-p %d -m 1,*,127.0.0.1 -t 60", freePort(t)+1)
 	r := start(t, "ntttcp", strings.Fields("-r "+mapping)...)
 	s := start(t, "ntttcp", strings.Fields("-s "+mapping)...)
-	time.Sleep(500 * time.Millisecond)
+	s.progresses(300 * time.Millisecond)
 	r.signal(syscall.SIGKILL)
 	if code, _, stderr := s.wait(5 * time.Second); code != 1 || !strings.Contains(stderr, "s of the 60 s") {
 		t.Errorf("the sender exited with %d: %s", code, stderr)
@@ -305,7 +300,7 @@ func TestNTttcpNamesTheNumberOfMissingSenders(t *testing.T) {
 			port := freePort(t) + 1
 			r := start(t, "ntttcp", strings.Fields(fmt.Sprintf("-r -p %d -m 2,*,127.0.0.1 -t 1 -ns", port))...)
 			start(t, "ntttcp", strings.Fields(fmt.Sprintf("-s -p %d -m 1,*,127.0.0.1 -t 60 -ns", port+1-missing))...)
-			time.Sleep(500 * time.Millisecond)
+			awaitSocket(t, "tcp", port+1-missing, connected)
 			r.signal(syscall.SIGINT)
 			want := fmt.Sprintf("1 of 2 threads have a sender, and the first one without is on port %d", port+missing)
 			if code, _, stderr := r.wait(5 * time.Second); code != 1 || !strings.Contains(stderr, want) {
@@ -347,7 +342,7 @@ func TestNTttcpSaysWhatIsWrong(t *testing.T) {
 		t.Errorf("an unwritable file: exit %d, %q", code, stderr)
 	}
 	first := start(t, "ntttcp", strings.Fields(fmt.Sprintf("-r -p %d -m 1,*,127.0.0.1 -t 1 -ns -to 3000", port))...)
-	time.Sleep(300 * time.Millisecond)
+	awaitSocket(t, "tcp", port, listens)
 	second := start(t, "ntttcp", strings.Fields(fmt.Sprintf("-r -p %d -m 1,*,127.0.0.1 -t 1 -ns", port))...)
 	if code, _, stderr := second.wait(5 * time.Second); code != 1 || !strings.Contains(stderr, "address already in use") {
 		t.Errorf("a port in use: exit %d, %q", code, stderr)

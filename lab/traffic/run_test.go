@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -83,8 +84,8 @@ func start(t *testing.T, as string, args ...string) *program {
 		select {
 		case <-ready:
 		case <-p.done:
-		case <-time.After(5 * time.Second):
-			t.Fatal("the server was not ready within 5 s")
+		case <-time.After(time.Minute):
+			t.Fatal("the server was not ready within a minute")
 		}
 	}
 	return p
@@ -109,15 +110,45 @@ func (p *program) flows(moment time.Duration) {
 	time.Sleep(moment)
 }
 
+// progresses waits until a sender or receiver of ntttcp measures, and a moment longer.
+func (p *program) progresses(moment time.Duration) {
+	p.t.Helper()
+	must.EventuallyTrue(p.t, "the network activity", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return strings.Contains(p.stdout.String(), "progressing")
+	})
+	time.Sleep(moment)
+}
+
+// States of sockets in /proc/net/tcp and /proc/net/udp.
+const (
+	connected = "01"
+	receives  = "07"
+	listens   = "0A"
+)
+
+// awaitSocket waits until a socket has a port of tcp or udp, and a state.
+func awaitSocket(t *testing.T, network string, port int, state string) {
+	t.Helper()
+	socket := regexp.MustCompile(fmt.Sprintf(`:%04X [0-9A-F]+:[0-9A-F]+ %s`, port, state))
+	must.EventuallyTrue(t, fmt.Sprintf("%s port %d has the state %s", network, port, state), func() bool {
+		v4 := must.Get(os.ReadFile("/proc/net/" + network))(t)
+		v6, _ := os.ReadFile("/proc/net/" + network + "6") // there is none without IPv6
+		return socket.Match(v4) || socket.Match(v6)
+	})
+}
+
 func (p *program) signal(s syscall.Signal) {
 	p.t.Helper()
 	must.Succeed(p.t, p.cmd.Process.Signal(s))
 }
 
-// freePort finds a port with fifteen free ones after it, on TCP and UDP.
+// freePort finds a port with fifteen free ones after it, on TCP and UDP. The kernel gives none of them to a connection
+// (net.ipv4.ip_local_port_range).
 func freePort(t *testing.T) int {
 	t.Helper()
-	for port := 21000 + os.Getpid()%2000*16; port < 60000; port += 16 {
+	for port := 10000 + os.Getpid()%1000*16; port < 32752; port += 16 {
 		if portsFree(port) {
 			return port
 		}
