@@ -48,7 +48,6 @@ func Open(t *testing.T, url string, width int64, first ...chromedp.Action[chrome
 		chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("disable-background-networking", true),
 		chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("single-process", true), chromedp.Flag("no-zygote", true), // a third less CPU time
 		chromedp.UserDataDir(filepath.Join(t.TempDir(), "profile")))
 	allocator, endAllocator := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(endAllocator)
