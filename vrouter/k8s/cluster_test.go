@@ -50,6 +50,7 @@ func TestACluster(t *testing.T) {
 	k.Step("another CNI configuration is an event of the node", k.testOtherPlugin)
 	k.Step("an agent that cannot load its programs is an event of its node", k.testNoPrograms)
 	k.Step("the check names an image that cannot be pulled", k.testCheckWithoutImage)
+	k.Step("nodes that do not reach each other are named", k.testApart)
 	k.Step("a pod without a permission says so, and removes nothing", k.testPermission)
 	k.Step("a second apply changes nothing", func(t *testing.T) {
 		if said := k.kubectl(k.manifest, "apply", "-f", "-"); strings.Contains(said, "created") || strings.Contains(said, "configured") {
@@ -387,6 +388,34 @@ func (k *installation) testCheckWithoutImage(t *testing.T) {
 	out, err := k.Command(filepath.Join(os.Getenv("WINDTUNNEL_BIN"), "vrouter"), "k8s", "check", "--image", image).CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "the image "+image+" cannot be pulled") {
 		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// testApart lets each node reach the API server, and not the other node.
+func (k *installation) testApart(t *testing.T) {
+	isolate := func(mode string) {
+		for i := range k.Nodes {
+			k.IP(k.Master, fmt.Sprintf("link set port%d type bridge_slave isolated %s", i+1, mode))
+		}
+	}
+	isolate("on")
+	defer isolate("off")
+	out, err := k.Command(filepath.Join(os.Getenv("WINDTUNNEL_BIN"), "vrouter"), "k8s", "check", "--image", k.image).CombinedOutput()
+	for i, n := range k.Nodes {
+		if want := "cannot connect to the pod on node " + k.Nodes[1-i].Name; err == nil || !strings.Contains(string(out), want) || !strings.Contains(string(out), "vrouter doctor") {
+			t.Errorf("%v, want %q, and the remedy: %s", err, want, out)
+		}
+		k.await("the doctor of "+n.Name+" names the other node's address", func() bool {
+			said, _ := k.vrouter(n, "doctor")
+			return strings.Contains(said, "test frames got replies from "+k.Nodes[1-i].Address)
+		})
+	}
+	isolate("off")
+	for i, p := range k.pods() {
+		k.await("the nodes reach each other again", func() bool {
+			_, err := k.OnNode(k.Nodes[i], "nsenter", "--net="+k.space(k.Nodes[i], p.Status.PodIP), "ping", "-c", "1", "-W", "1", k.pods()[1-i].Status.PodIP)
+			return err == nil
+		})
 	}
 }
 
