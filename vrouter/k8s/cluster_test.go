@@ -50,7 +50,7 @@ func TestACluster(t *testing.T) {
 	k.Step("another CNI configuration is an event of the node", k.testOtherPlugin)
 	k.Step("an agent that cannot load its programs is an event of its node", k.testNoPrograms)
 	k.Step("the check names an image that cannot be pulled", k.testCheckWithoutImage)
-	k.Step("nodes that do not reach each other are named", k.testApart)
+	k.Step("the doctor names a node that cannot be reached", k.testApart)
 	k.Step("a pod without a permission says so, and removes nothing", k.testPermission)
 	k.Step("a second apply changes nothing", func(t *testing.T) {
 		if said := k.kubectl(k.manifest, "apply", "-f", "-"); strings.Contains(said, "created") || strings.Contains(said, "configured") {
@@ -400,12 +400,8 @@ func (k *installation) testApart(t *testing.T) {
 	}
 	isolate("on")
 	defer isolate("off")
-	out, err := k.Command(filepath.Join(os.Getenv("WINDTUNNEL_BIN"), "vrouter"), "k8s", "check", "--image", k.image).CombinedOutput()
 	for i, n := range k.Nodes {
-		if want := "cannot connect to the pod on node " + k.Nodes[1-i].Name; err == nil || !strings.Contains(string(out), want) || !strings.Contains(string(out), "vrouter doctor") {
-			t.Errorf("%v, want %q, and the remedy: %s", err, want, out)
-		}
-		k.await("the doctor of "+n.Name+" names the other node's address", func() bool {
+		k.await("the doctor of "+n.Name+" names the address of the other node", func() bool {
 			said, _ := k.vrouter(n, "doctor")
 			return strings.Contains(said, "test frames got replies from "+k.Nodes[1-i].Address)
 		})

@@ -40,7 +40,7 @@ type flow struct {
 const (
 	requestEvery = 5 * time.Millisecond
 	requestLimit = 5 * time.Second     // on a quiet machine of two CPUs the slowest request took 0.42 s
-	minRate      = 100                 // requests a second, as an average
+	minRate      = 20                  // requests a second, as an average
 	echoPort     = "8081"              // of pods and services
 	servicePort  = "8082"              // of pods, for services
 	echoVariable = "VROUTER_TEST_ECHO" // makes the test binary an echo server
