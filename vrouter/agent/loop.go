@@ -51,6 +51,7 @@ func (a *agent) serve(ctx context.Context, end func(), first *model.Slice) error
 	}
 	a.reconciler = reconcile.New(a.config, a.log, a.space, p, want, a.follower.Own.IDs, a.publish)
 	defer a.reconciler.Close()
+	a.follower.TestWorkloads(ctx, a.askWorkload)
 	a.follower.Start(a.reconciler, a.publish)
 	events, err := netdev.Watch(ctx, a.space)
 	if err != nil {

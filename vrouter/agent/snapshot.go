@@ -17,6 +17,7 @@ import (
 	"windtunnel/vrouter/direct"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/fleet"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 )
 
@@ -33,6 +34,7 @@ type snapshot struct {
 	names    func() *names                    // computes the names at the first call
 	hosts    func() map[hostname][]netip.Addr // computes the hosts at the first call
 	lease    func(port string) *dhcp.Lease    // computes a lease at each call
+	vif      func(ifindex int) layout.Vif     // zero: the device has none
 	networks map[uint32]model.Network
 	problems []api.Problem
 	warnings []fib.Problem
@@ -72,6 +74,7 @@ func (a *agent) publish() {
 		names:    sync.OnceValue(func() *names { return namesOf(p) }),
 		hosts:    sync.OnceValue(func() map[hostname][]netip.Addr { return hostsOf(p.Want) }),
 		lease:    func(port string) *dhcp.Lease { return leaseOf(p, port) },
+		vif:      func(ifindex int) layout.Vif { return p.Tables.Vifs[uint32(ifindex)] },
 		networks: map[uint32]model.Network{},
 		routes:   p.RouteCount(), repairs: a.reconciler.Repairs, passes: maps.Clone(a.reconciler.Passes), synced: a.reconciler.Synced, inSync: a.reconciler.InSync, ports: len(p.Want.Ports),
 		leaving: slices.Clone(a.follower.Own.Leaving),
@@ -122,6 +125,9 @@ func (a *agent) status(v *snapshot) api.Status {
 	}
 	for port, why := range a.dhcp.Refusals() {
 		s.Problems = append(s.Problems, api.Problem{Name: port, Text: fmt.Sprintf("port %q: a DHCP message got no answer: %s", port, why)})
+	}
+	for _, port := range a.follower.SilentWorkloads() {
+		s.Problems = append(s.Problems, api.Problem{Kind: "port", Name: port, Text: fmt.Sprintf("port %q: its workload does not answer; routes with other next hops avoid it", port)})
 	}
 	if why := a.bgp.problem(); why != "" {
 		s.Problems = append(s.Problems, api.Problem{Kind: "node", Name: a.config.Node, Text: why})

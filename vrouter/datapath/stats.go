@@ -37,6 +37,18 @@ func (d *Datapath) VifStats() (map[uint32]layout.VifCounters, error) {
 	return all, err
 }
 
+// VifReceived returns the number of packets that the workload of a vif has sent.
+func (d *Datapath) VifReceived(id uint32) (packets uint64, err error) {
+	var cpus []layout.VifCounters
+	if err := d.maps.VifStats.Lookup(id, &cpus); err != nil {
+		return 0, fmt.Errorf("read the counters of vif %d: %w", id, err)
+	}
+	for _, c := range cpus {
+		packets += c.RxPackets
+	}
+	return packets, nil
+}
+
 // VRFStats returns the counters of every VRF that has any: packets and bytes of inner frames, by
 // encapsulation. Index 0 is traffic between two vifs of this node. The further indexes are those of
 // layout.Encapsulations.

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"windtunnel/internal/must"
 	"windtunnel/internal/netspace"
@@ -202,4 +203,90 @@ func TestAServiceChainOfImportedRoutes(t *testing.T) {
 	}
 	b.apply()
 	awaitAllPass(t, x, y, "the routes leave fw2 out")
+}
+
+// A firewall hangs: its devices stay, but it does not answer. Its node reports it, and the flows take the other firewall, on all
+// nodes. When it answers again, it gets flows again.
+func TestAServiceChainAvoidsAFirewallThatHangs(t *testing.T) {
+	must.Long(t)
+	t.Parallel()
+	b := fleetBedOf(t, options{nodes: 3, config: map[string]any{"liveness": "300ms"}})
+	b.runs = true
+	b.state.Nodes = b.nodesOf(false)
+	on := func(firewall, line string) {
+		testprogram.Output(t, "ip netns exec "+b.name+"-"+firewall+" "+line)
+	}
+	for i, name := range []string{"fw1", "fw2"} {
+		b.namespace(name)
+		for side := range 2 {
+			b.nodes[i+1].ip(fmt.Sprintf("link add tap%d type veth peer name eth%d netns %s-%s", side, side, b.name, name))
+			on(name, fmt.Sprintf("ip link set eth%d address 02:09:0%d:00:00:0%d", side, side, i+1))
+		}
+	}
+	connect := func(firewall string, host int) {
+		for side := range 2 {
+			on(firewall, fmt.Sprintf("sysctl -qw net.ipv6.conf.eth%d.disable_ipv6=0", side))
+			on(firewall, fmt.Sprintf("ip address add 10.%d.0.%d/16 dev eth%d", side+3, host, side))
+			on(firewall, fmt.Sprintf("ip address add fd00:%d::%d/64 dev eth%d nodad", side+3, host, side))
+			on(firewall, fmt.Sprintf("ip link set eth%d mtu 1400 up", side))
+		}
+		for line := range strings.Lines(strings.TrimSpace(firewallRoutes)) {
+			on(firewall, strings.TrimSpace(line))
+		}
+	}
+	x, y := chain(b, func(_ string, side int) model.Attachment { return model.Attachment{Device: fmt.Sprint("tap", side)} })
+	connect("fw1", 5)
+	connect("fw2", 6)
+	forward(t, b, 1)
+	a, c := b.nodes[0], b.nodes[2]
+	usesBoth := func() {
+		t.Helper()
+		soon(t, "both firewalls are in use", func() error {
+			before := c.vif("fw2-left").TxPackets
+			for range 32 {
+				if err := datagram(x, y, 4, 64); err != nil {
+					return err
+				}
+			}
+			if c.vif("fw2-left").TxPackets < before+4 {
+				return errors.New("fw2 gets few packets or none")
+			}
+			return nil
+		})
+	}
+	usesBoth()
+	soon(t, "both ports of fw2 have answered several tests", func() error {
+		if n := c.drops()["arp_unknown"]; n < 16 {
+			return fmt.Errorf("%d answers", n)
+		}
+		return nil
+	})
+	const problem = `port "fw2-left": its workload does not answer`
+	if out := c.run("status"); strings.Contains(out, problem) {
+		t.Errorf("the status has the problem of a workload that answers:\n%s", out)
+	}
+	hung := time.Now()
+	for side := range 2 {
+		on("fw2", fmt.Sprintf("ip address flush dev eth%d", side))
+		on("fw2", fmt.Sprintf("sysctl -qw net.ipv6.conf.eth%d.disable_ipv6=1", side))
+	}
+	soon(t, "node c reports the firewall", func() error {
+		if out := c.run("status"); !strings.Contains(out, problem) {
+			return errors.New(out)
+		}
+		return nil
+	})
+	reported := time.Since(hung)
+	awaitAllPass(t, x, y, "the flows take the other firewall")
+	t.Logf("reported %s after the firewall hung; all flows pass at the latest %s after it", reported.Round(time.Millisecond), time.Since(hung).Round(time.Millisecond))
+	for _, network := range []string{"left", "right"} {
+		if out := a.run("route", "list"); !strings.Contains(out, "fw2-"+network) {
+			t.Errorf("the route of network %s has lost its next hop:\n%s", network, out)
+		}
+	}
+	connect("fw2", 6)
+	usesBoth()
+	if out := c.run("status"); strings.Contains(out, problem) {
+		t.Errorf("the status has the problem of a workload that answers again:\n%s", out)
+	}
 }

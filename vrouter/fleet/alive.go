@@ -18,6 +18,7 @@ type Alive struct {
 	Version  string    `json:"version"`
 	Since    time.Time `json:"since"`
 	Stopped  bool      `json:"stopped,omitempty"` // the agent was stopped by a signal or command; the node still forwards
+	Silent   []string  `json:"silent,omitempty"`  // ports of the node whose workloads do not answer, sorted
 }
 
 // TakenError says that another agent runs for the same node.
@@ -85,9 +86,20 @@ func (f *Fleet) attendOnce(ctx context.Context, node string, me Alive, held func
 		if ctx.Err() == nil {
 			f.log.Warn("this node's alive key has expired or was deleted, or its watch has ended; other nodes may have removed their routes to it", "node", node)
 		}
+	case <-f.silentChanged: // write the key again
 	case <-ctx.Done():
 	}
 	return nil
+}
+
+// SetSilent writes into the node's alive key that the workloads of some of its ports do not answer. Routes with other next
+// hops then avoid these ports.
+func (f *Fleet) SetSilent(ports []string) {
+	f.silent.Store(&ports)
+	select {
+	case f.silentChanged <- struct{}{}:
+	default:
+	}
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {
@@ -104,6 +116,9 @@ func (f *Fleet) hold(ctx context.Context, node string, me Alive) (lost <-chan st
 	for attempt := 0; ; attempt++ {
 		var revision int64
 		var taken error
+		if silent := f.silent.Load(); silent != nil {
+			me.Silent = *silent
+		}
 		err = f.Look(ctx, func(v *View) { revision, taken = v.revisions[inAlive+node], f.Taken(v, node, me.Instance) })
 		if err = errors.Join(err, taken, f.refused()); err != nil {
 			return nil, err

@@ -17,6 +17,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"windtunnel/vrouter/store"
@@ -48,6 +49,9 @@ type Fleet struct {
 	lost     error         // why the store must not be used: it lost its content, or is another store
 	changed  chan struct{} // closed and replaced on each change
 	watchers map[*Watcher]bool
+
+	silent        atomic.Pointer[[]string] // argument of the last SetSilent
+	silentChanged chan struct{}            // receives after SetSilent
 }
 
 // Options of a Fleet.
@@ -82,7 +86,7 @@ func New(s store.Store, o Options) *Fleet {
 	return &Fleet{
 		store: s, log: o.Logger, node: o.Node, whole: o.Whole || o.Node == "", known: o.Store, used: o.Used, maxPlaces: cmp.Or(o.maxPlaces, maxPlaces), moved: make(chan struct{}, 1), changed: make(chan struct{}), watchers: map[*Watcher]bool{},
 		claims:  claims{of: map[string]map[netip.Addr]bool{}},
-		absence: absence{lease: o.Lease, since: map[string]time.Time{}},
+		absence: absence{lease: o.Lease, since: map[string]time.Time{}}, silentChanged: make(chan struct{}, 1),
 	}
 }
 

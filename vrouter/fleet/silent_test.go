@@ -63,6 +63,42 @@ func TestARouteAvoidsSilentNodes(t *testing.T) {
 	})
 }
 
+// A node writes into its alive key which workloads do not answer. Routes with other next hops avoid them, and routes without
+// others keep them. A node knows its own ones without the store.
+func TestARouteAvoidsSilentWorkloads(t *testing.T) {
+	f := open(t)
+	g := follow(t, f.store)
+	apply(t, f, small())
+	add(t, f, port("x"))
+	y := port("y")
+	y.Node = "b"
+	add(t, f, y)
+	must.Succeed(t, f.PutRoute(ctx(t), model.Route{Network: "red", Prefix: prefixes("10.7.0.0/16")[0], Via: []model.Via{{Port: "x"}, {Port: "y"}}}))
+	c, end := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f.Attend(c, "b", Alive{Instance: "one"}, func() {}) }()
+	for _, silent := range [][]string{{"y"}, nil, {"y"}} {
+		f.SetSilent(silent)
+		must.Succeed(t, g.await(ctx(t), func() bool {
+			is, there := g.view.alive["b"]
+			return there && slices.Equal(is.Silent, silent) && len(g.view.routes["red"]) > 0
+		}))
+		g.Peek(func(v *View) {
+			want := []model.Via{{Port: "x"}, {Port: "y"}}
+			must.Equal(t, want[:2-len(silent)], v.Slice("a", nil).Routes[0].Via)
+			must.Equal(t, want, v.Slice("b", nil).Routes[0].Via)
+			must.Equal(t, want[:1], v.Slice("b", nil, "y").Routes[0].Via)
+			both := want[1:]
+			if len(silent) > 0 {
+				both = want // no next hop would remain
+			}
+			must.Equal(t, both, v.Slice("a", nil, "x").Routes[0].Via)
+		})
+	}
+	end()
+	must.Succeed(t, <-done)
+}
+
 // Stop keeps the alive key, and sets Stopped in it. Another instance cannot do that.
 func TestAnAgentThatStopsSaysSo(t *testing.T) {
 	f := open(t)

@@ -11,9 +11,10 @@ import (
 // networks of NetworksOf, with their content. It omits ports on
 // nodes that are gone, except this node's. A route avoids next hops on silent nodes
 // if it has other next hops. If all next hops of a route are gone, the route discards
-// packets. gone is the result of Fleet.Gone. The slice shares its ports with the copy of the
+// packets. gone is the result of Fleet.Gone. It also avoids ports whose workloads do not answer: those in the alive keys of other
+// nodes, and silent, those of this node. The slice shares its ports with the copy of the
 // store; its State has no ports.
-func (v *View) Slice(node string, gone map[string]bool) model.Slice {
+func (v *View) Slice(node string, gone map[string]bool, silent ...string) model.Slice {
 	s := model.Slice{State: model.State{Settings: v.settings, Nodes: sorted(v.nodes), Policies: sorted(v.policies)}, Hops: map[string]*model.Port{}}
 	needed := v.NetworksOf(node)
 	names := slices.Sorted(maps.Keys(needed))
@@ -30,7 +31,7 @@ func (v *View) Slice(node string, gone map[string]bool) model.Slice {
 		s.Networks = append(s.Networks, n)
 		s.All = append(s.All, v.members[name]...)
 		for _, r := range v.routesOf(name) {
-			r = v.withoutGone(r, node, gone)
+			r = v.withoutGone(r, node, gone, silent)
 			s.Routes = append(s.Routes, r)
 			for _, w := range r.Via {
 				if p := v.ports[w.Port]; p != nil && p.Network == name {
@@ -79,22 +80,43 @@ func (v *View) Peers(node string) map[string]bool {
 	return all
 }
 
-// withoutGone removes the next hops on silent nodes from a route. If no next hop would
-// remain, it removes only the next hops on nodes that are gone.
-func (v *View) withoutGone(r model.Route, node string, gone map[string]bool) model.Route {
+// Hops returns the node's ports that are next hops of routes.
+func (v *View) Hops(node string) (all []*model.Port) {
+	for network := range v.NetworksOf(node) {
+		for _, r := range v.routes[network] {
+			for _, w := range r.Via {
+				if p := v.ports[w.Port]; p != nil && p.Node == node {
+					all = append(all, &p.Port)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// withoutGone removes the next hops on silent nodes, and those whose workloads do not answer, from a route. If no next hop
+// would remain, it removes only the next hops on nodes that are gone.
+func (v *View) withoutGone(r model.Route, node string, gone map[string]bool, silent []string) model.Route {
 	if r.Discard {
 		return r
 	}
-	without := func(avoid func(node string) bool) []model.Via {
+	without := func(avoid func(*model.Port) bool) []model.Via {
 		return slices.DeleteFunc(slices.Clone(r.Via), func(w model.Via) bool {
 			p := v.ports[w.Port]
-			return w.Port != "" && (p == nil || p.Node != node && avoid(p.Node))
+			return w.Port != "" && (p == nil || avoid(&p.Port))
 		})
 	}
 	all := r.Via
-	if r.Via = without(func(node string) bool { _, silent := gone[node]; return silent }); len(r.Via) == 0 {
+	r.Via = without(func(p *model.Port) bool {
+		if p.Node == node {
+			return slices.Contains(silent, p.Name)
+		}
+		_, away := gone[p.Node]
+		return away || slices.Contains(v.alive[p.Node].Silent, p.Name)
+	})
+	if len(r.Via) == 0 {
 		r.Via = all
-		r.Via = without(func(node string) bool { return gone[node] })
+		r.Via = without(func(p *model.Port) bool { return p.Node != node && gone[p.Node] })
 	}
 	r.Discard = len(r.Via) == 0
 	return r

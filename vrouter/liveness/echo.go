@@ -56,7 +56,7 @@ type echo struct {
 func Run(ctx context.Context, interval time.Duration, in func(func() error) error, log *slog.Logger, wait *sync.WaitGroup) *Prober {
 	e := &echo{in: in, log: log, token: rand.Text(), conns: map[bool]*icmp.PacketConn{}}
 	p := newProber(interval, e.send)
-	e.heard = p.heard
+	e.heard = p.Heard
 	wait.Go(func() {
 		p.run(ctx)
 		for _, c := range e.conns {

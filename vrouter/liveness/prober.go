@@ -1,5 +1,5 @@
 // Package liveness tests by ICMP echo whether other nodes answer on the underlay, sooner than
-// their alive keys end.
+// their alive keys end. Its Prober also tests, by requests of its caller, whether workloads answer.
 package liveness
 
 import (
@@ -22,7 +22,7 @@ import (
 // addresses are silent, and no other address replies.
 type Prober struct {
 	interval time.Duration
-	send     func(to, source netip.Addr) // sends a request; replies arrive at heard
+	send     func(to, source netip.Addr) // sends a request; replies arrive at Heard
 	changed  chan struct{}               // receives after the result of Addresses has changed
 
 	mu     sync.Mutex
@@ -58,6 +58,13 @@ type peer struct {
 
 func newProber(interval time.Duration, send func(to, source netip.Addr)) *Prober {
 	return &Prober{interval: interval, send: send, changed: make(chan struct{}, 1), peers: map[netip.Addr]*peer{}, silent: map[netip.Addr]bool{}}
+}
+
+// Start starts a prober that ends with ctx. It calls send for each request, and the caller calls Heard for each reply.
+func Start(ctx context.Context, interval time.Duration, send func(to netip.Addr), wait *sync.WaitGroup) *Prober {
+	p := newProber(interval, func(to, _ netip.Addr) { send(to) })
+	wait.Go(func() { p.run(ctx) })
+	return p
 }
 
 // Changed receives a value after the result of Addresses has changed.
@@ -100,8 +107,8 @@ func (p *Prober) Set(targets map[netip.Addr]Target) {
 	}
 }
 
-// heard records a reply. A second reply to the same request does not count.
-func (p *Prober) heard(from netip.Addr) {
+// Heard records a reply. A second reply to the same request does not count.
+func (p *Prober) Heard(from netip.Addr) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	x := p.peers[from]

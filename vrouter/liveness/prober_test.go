@@ -37,7 +37,7 @@ func onWire(t *testing.T, before func(*wire, netip.Addr), test func(*wire)) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			if !w.cut[a] {
-				w.heard(a)
+				w.Heard(a)
 			}
 		})
 		w.Set(map[netip.Addr]Target{b: {Node: "b"}, c: {Node: "c"}})
@@ -136,7 +136,7 @@ func TestASilentNodeStaysSilentUntilThreeRequestsInARowHaveAReply(t *testing.T) 
 		sent++
 		w.setCut(b, sent > 10 && (sent < 20 || sent%3 == 0))
 		if !w.cut[b] {
-			w.heard(b)
+			w.Heard(b)
 		}
 	}, func(w *wire) {
 		if until(func() bool { return w.isSilent("b") }); !w.isSilent("b") {
@@ -179,7 +179,7 @@ func TestAPauseBeforeTheRepliesMakesNoNodeSilent(t *testing.T) {
 	pauses := 0
 	onWire(t, func(w *wire, a netip.Addr) {
 		w.setCut(a, true) // no reply at once
-		time.AfterFunc(10*time.Second+time.Millisecond, func() { w.heard(a) })
+		time.AfterFunc(10*time.Second+time.Millisecond, func() { w.Heard(a) })
 		if a == b {
 			time.Sleep(10 * time.Second)
 			pauses++

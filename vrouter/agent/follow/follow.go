@@ -34,7 +34,8 @@ type Follower struct {
 	reconciler *reconcile.Reconciler
 	saving     saving
 	prober     *liveness.Prober
-	publish    func() // called after a change that no pass has published
+	workloads  *liveness.Prober // of workloads that are next hops of routes; nil: liveness is not configured
+	publish    func()           // called after a change that no pass has published
 
 	Requests     chan func()         // functions for the loop
 	coming       atomic.Int32        // requests whose changes are not committed yet
@@ -132,7 +133,7 @@ func (f *Follower) slice() (*reconcile.Desired, bool) {
 				gone[node] = false
 			}
 		}
-		s = v.Slice(f.config.Node, gone)
+		s = v.Slice(f.config.Node, gone, f.testWorkloads(v)...)
 	}) {
 		return nil, false
 	}
@@ -207,6 +208,56 @@ func (f *Follower) answersChanged() {
 		f.reconciler.Notice(netdev.Event{Other: true})
 		f.reconciler.Pass(reconcile.Noticing)
 	}
+}
+
+// TestWorkloads tests, if liveness is configured, whether the workloads of the node that are next hops of routes answer. ask
+// asks a workload for an address, and calls heard if it answers. Call it before Start.
+func (f *Follower) TestWorkloads(ctx context.Context, ask func(port string, a netip.Addr, heard func())) {
+	if f.config.Liveness == 0 {
+		return
+	}
+	f.workloads = liveness.Start(ctx, f.config.Liveness, func(to netip.Addr) {
+		ask(to.Zone(), to.WithZone("").Unmap(), func() { f.workloads.Heard(to) })
+	}, &f.wait)
+	f.wait.Go(func() {
+		for {
+			select {
+			case <-f.workloads.Changed():
+				silent := f.SilentWorkloads()
+				f.log.Info("the workloads that do not answer have changed", "silent", silent)
+				if f.IsShared() {
+					f.SetSilent(silent)
+				}
+				f.Ask(ctx, func() error { f.NodeGone(); return nil }) // fails only if ctx has ended
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+}
+
+// SilentWorkloads returns the names of the node's ports that are next hops of routes, and whose workloads do not answer.
+func (f *Follower) SilentWorkloads() []string {
+	if f.workloads == nil {
+		return nil
+	}
+	return slices.Sorted(slices.Values(f.workloads.Silent()))
+}
+
+// testWorkloads sets the addresses to test, and returns SilentWorkloads. In the prober, the address of a port has the port's
+// name as its zone: several networks can have the same address.
+func (f *Follower) testWorkloads(v *fleet.View) []string {
+	if f.workloads == nil {
+		return nil
+	}
+	all := map[netip.Addr]liveness.Target{}
+	for _, p := range v.Hops(f.config.Node) {
+		for _, a := range p.IPs {
+			all[netip.AddrFrom16(a.As16()).WithZone(p.Name)] = liveness.Target{Node: p.Name}
+		}
+	}
+	f.workloads.Set(all)
+	return f.SilentWorkloads()
 }
 
 // probe calls answersChanged in the loop when addresses stop or start to answer the prober, until

@@ -26,21 +26,53 @@ func Announce(s *Space, to []int, station Station) error {
 	if err != nil {
 		return fmt.Errorf("build the announcement of %s: %w", station.Address, err)
 	}
-	err = s.Do(func() error {
+	if err := sendFrame(s, to, frame); err != nil {
+		return fmt.Errorf("announce that %s has the MAC address %s: %w", station.Address, station.MAC, err)
+	}
+	return nil
+}
+
+// sendFrame sends a frame from devices of the node to the workloads behind them.
+func sendFrame(s *Space, from []int, frame []byte) error {
+	return s.Do(func() error {
 		socket, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0) // protocol 0: it receives nothing
 		if err != nil {
 			return err
 		}
 		defer unix.Close(socket)
-		for _, index := range to {
+		for _, index := range from {
 			if failed := unix.Sendto(socket, frame, 0, &unix.SockaddrLinklayer{Ifindex: index}); failed != nil {
 				err = failed // for example a device that is down
 			}
 		}
 		return err
 	})
+}
+
+// Ask sends an ARP request or a neighbour solicitation of a router for the address of a workload, from the device of its
+// port. The frame has the workload's MAC address.
+func Ask(s *Space, device int, router, workload Station) error {
+	ethernet := &layers.Ethernet{SrcMAC: router.MAC[:], DstMAC: workload.MAC[:], EthernetType: layers.EthernetTypeARP}
+	address := workload.Address.AsSlice()
+	stack := []gopacket.SerializableLayer{ethernet, &layers.ARP{
+		AddrType: layers.LinkTypeEthernet, Protocol: layers.EthernetTypeIPv4, HwAddressSize: 6, ProtAddressSize: 4, Operation: layers.ARPRequest,
+		SourceHwAddress: router.MAC[:], SourceProtAddress: router.Address.AsSlice(), DstHwAddress: make([]byte, 6), DstProtAddress: address,
+	}}
+	if workload.Address.Is6() {
+		ethernet.EthernetType = layers.EthernetTypeIPv6
+		ip := &layers.IPv6{Version: 6, HopLimit: 255, NextHeader: layers.IPProtocolICMPv6, SrcIP: router.Address.AsSlice(), DstIP: address}
+		icmp := &layers.ICMPv6{TypeCode: layers.CreateICMPv6TypeCode(layers.ICMPv6TypeNeighborSolicitation, 0)}
+		icmp.SetNetworkLayerForChecksum(ip)
+		stack = []gopacket.SerializableLayer{ethernet, ip, icmp, &layers.ICMPv6NeighborSolicitation{
+			TargetAddress: address, Options: layers.ICMPv6Options{{Type: layers.ICMPv6OptSourceAddress, Data: router.MAC[:]}},
+		}}
+	}
+	frame, err := serialize(stack)
+	if err == nil {
+		err = sendFrame(s, []int{device}, frame)
+	}
 	if err != nil {
-		return fmt.Errorf("announce that %s has the MAC address %s: %w", station.Address, station.MAC, err)
+		return fmt.Errorf("ask for the MAC address of %s: %w", workload.Address, err)
 	}
 	return nil
 }
@@ -64,6 +96,10 @@ func (t Station) frame() ([]byte, error) {
 			Flags: override, TargetAddress: address, Options: layers.ICMPv6Options{{Type: layers.ICMPv6OptTargetAddress, Data: t.MAC[:]}},
 		}}
 	}
+	return serialize(stack)
+}
+
+func serialize(stack []gopacket.SerializableLayer) ([]byte, error) {
 	buffer := gopacket.NewSerializeBuffer()
 	err := gopacket.SerializeLayers(buffer, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, stack...)
 	return buffer.Bytes(), err

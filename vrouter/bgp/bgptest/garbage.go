@@ -1,9 +1,12 @@
 package bgptest
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/rand/v2"
+	"net"
 	"net/netip"
+	"reflect"
 	"slices"
 
 	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
@@ -23,7 +26,7 @@ func Messages(hop netip.Addr, routed, bridged uint32) (all [][]byte) {
 	rd, v4, v6 := bgp.NewRouteDistinguisherTwoOctetAS(ASN, 7), netip.MustParseAddr("10.77.1.0"), netip.MustParseAddr("fd00:77:1::")
 	esi := bgp.EthernetSegmentIdentifier{Type: bgp.ESI_ARBITRARY, Value: []byte{1, 2, 3, 4, 5, 6, 7, 8, 9}}
 	mac := func(a netip.Addr, labels ...uint32) bgp.NLRI {
-		n, err := bgp.NewEVPNMacIPAdvertisementRoute(rd, bgp.EthernetSegmentIdentifier{}, 0, "02:00:00:77:00:01", a, labels)
+		n, err := bgp.NewEVPNMacIPAdvertisementRoute(rd, bgp.EthernetSegmentIdentifier{}, 0, station, a, labels)
 		ok(n, err)
 		return n
 	}
@@ -96,11 +99,19 @@ func Messages(hop netip.Addr, routed, bridged uint32) (all [][]byte) {
 	return all
 }
 
+// station is the MAC address of the paths of Messages.
+const station = "02:00:00:77:00:01"
+
 // Mutate returns a message with one to four random changes of its body. The length in the header is that of the
-// message.
+// message. The MAC address of Messages becomes one of 65,536: GoBGP reads all paths with the MAC address of a path.
 func Mutate(r *rand.Rand, message []byte) []byte {
 	const attributes = bgp.BGP_HEADER_LENGTH + 4
 	b := slices.Clone(message)
+	if mac, err := net.ParseMAC(station); err == nil {
+		if at := bytes.Index(b, mac); at >= 0 {
+			b[at+4], b[at+5] = byte(r.Uint32()), byte(r.Uint32())
+		}
+	}
 	for range 1 + r.IntN(4) {
 		if len(b) <= bgp.BGP_HEADER_LENGTH {
 			break
@@ -149,11 +160,17 @@ func Handling(message []byte) bgp.ErrorHandling {
 	if err != nil {
 		handling = err.(*bgp.MessageError).ErrorHandling
 	}
-	has := func(t bgp.BGPAttrType) bool {
-		return slices.ContainsFunc(update.PathAttributes, func(a bgp.PathAttributeInterface) bool { return a.GetType() == t })
+	aggregator, as4 := false, false
+	for _, a := range update.PathAttributes {
+		switch a := a.(type) {
+		case *bgp.PathAttributeAggregator:
+			aggregator = aggregator || a.Value.Askind != reflect.Invalid // it can be decoded
+		case *bgp.PathAttributeAs4Aggregator:
+			as4 = true
+		}
 	}
 	// GoBGP 4.8 ends the session for a lone AS4_AGGREGATOR (table.UpdatePathAggregator4ByteAs).
-	if handling == bgp.ERROR_HANDLING_AFISAFI_DISABLE || has(bgp.BGP_ATTR_TYPE_AS4_AGGREGATOR) && !has(bgp.BGP_ATTR_TYPE_AGGREGATOR) {
+	if handling == bgp.ERROR_HANDLING_AFISAFI_DISABLE || as4 && !aggregator {
 		return bgp.ERROR_HANDLING_SESSION_RESET
 	}
 	return handling
