@@ -183,6 +183,7 @@ func Registry() []System {
 		VRouter{Encap: "mpls-gre"},
 		VRouter{Encap: "mpls-udp"},
 		VRouter{Encap: "mpls-udp", Checksum: true},
+		VRouter{Encap: "direct", BigTCP: true},
 		VRouter{Encap: "direct"},
 		VRouter{Encap: "direct", Rules: 100},
 		VRouter{Encap: "direct", Netkit: true},

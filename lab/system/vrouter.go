@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vishvananda/netlink"
+
 	"windtunnel/lab/probe"
 	"windtunnel/lab/program"
 	"windtunnel/lab/space"
@@ -30,6 +32,8 @@ type VRouter struct {
 	Netkit bool
 	// Checksum: tunnel packets over IPv4 have an outer UDP checksum, too.
 	Checksum bool
+	// BigTCP: the fabric devices pass superpackets above 64 KiB, so vrouter allows them on the containers' devices.
+	BigTCP bool
 }
 
 const (
@@ -48,6 +52,9 @@ func (v VRouter) Name() string {
 	if v.Checksum {
 		name += "-checksum"
 	}
+	if v.BigTCP {
+		name += "-big-tcp"
+	}
 	return name
 }
 
@@ -63,6 +70,9 @@ func (v VRouter) About() About {
 	}
 	if v.Checksum {
 		what += ", outer UDP checksums"
+	}
+	if v.BigTCP {
+		what += ", superpackets above 64 KiB"
 	}
 	about := About{
 		Description: what, VMs: true,
@@ -223,6 +233,11 @@ func (v VRouter) Attach(n *Node) error {
 			return err
 		}
 	}
+	if v.BigTCP {
+		if err := setSuperpackets(n, bigSuperpacket); err != nil {
+			return err
+		}
+	}
 	agent := daemon{name: vrouterAgent, argv: []string{path, "agent", "--config", filepath.Join(home, "node.yaml")}, ready: func() error {
 		return vrouterRun(path, "--socket", vrouterSocket(n), "status")
 	}}
@@ -303,7 +318,33 @@ func (v VRouter) Detach(n *Node) error {
 	if v.Encap == vrouterTranslated {
 		err = errors.Join(err, removeUnderlay6(n))
 	}
+	if v.BigTCP {
+		err = errors.Join(err, setSuperpackets(n, plainSuperpacket))
+	}
 	return errors.Join(err, removeTaps(n), space.DeleteHome(n.Name))
+}
+
+// Maximum sizes of superpackets, in bytes.
+const (
+	bigSuperpacket   = 180_000 // vrouter's BigSuperpacket is smaller
+	plainSuperpacket = 65_536  // the kernel's default
+)
+
+// setSuperpackets sets the maximum sizes of superpackets (GSO and GRO) of the fabric devices.
+func setSuperpackets(n *Node, size int) error {
+	for _, name := range n.Fabric {
+		l, err := n.Space.Link(name)
+		if err != nil {
+			return err
+		}
+		links := n.Space.Links
+		for _, set := range []func(netlink.Link, int) error{links.LinkSetGSOMaxSize, links.LinkSetGROMaxSize, links.LinkSetGSOIPv4MaxSize, links.LinkSetGROIPv4MaxSize} {
+			if err := set(l, size); err != nil {
+				return fmt.Errorf("set the maximum size of superpackets of device %s to %d (needs Linux 6.3): %w", name, size, err)
+			}
+		}
+	}
+	return nil
 }
 
 func (v VRouter) Devices(n *Node) []Device {

@@ -27,6 +27,7 @@ func (a *agent) doctor(v *snapshot) []api.Finding {
 	findings = append(findings, attachFindings(v)...)
 	findings = append(findings, directFindings(v)...)
 	findings = append(findings, mtuFindings(v)...)
+	findings = append(findings, superpacketFinding(v))
 	findings = append(findings, a.tableFindings(v)...)
 	for _, f := range v.fabric {
 		findings = append(findings, a.offloadFindings(v, f.Link.Attrs().Name)...)
@@ -160,6 +161,15 @@ func attachFindings(v *snapshot) []api.Finding {
 		}
 	}
 	return all
+}
+
+// superpacketFinding reports the maximum size of superpackets (BIG TCP).
+func superpacketFinding(v *snapshot) api.Finding {
+	f := api.Finding{Topic: "big_tcp", Level: api.LevelOK, Text: fmt.Sprintf("superpackets of workloads have at most %d bytes", netdev.BigSuperpacket)}
+	if v.small != "" {
+		f.Text = "superpackets of workloads have at most 64 KiB: " + v.small
+	}
+	return f
 }
 
 // mtuFindings report the MTUs of workloads.

@@ -30,6 +30,7 @@ type snapshot struct {
 	devices  map[string]*netdev.Device   // by port
 	links    map[netip.Addr]direct.State // result of Pass.Links
 	labels   reconcile.Labels
+	small    string                           // Pass.Small
 	denied   groupDenial                      // nil: ports have no groups
 	names    func() *names                    // computes the names at the first call
 	hosts    func() map[hostname][]netip.Addr // computes the hosts at the first call
@@ -70,7 +71,7 @@ func namesOf(p *reconcile.Pass) *names {
 func (a *agent) publish() {
 	p := a.reconciler.Last
 	v := &snapshot{
-		want: p.Want, pins: a.reconciler.Programs.Pins, fabric: p.Fabric, devices: p.Devices, links: p.Links(), labels: p.Labels, denied: a.denied, warnings: slices.Concat(p.Warnings, a.reconciler.Programs.Pins.Warning()),
+		want: p.Want, pins: a.reconciler.Programs.Pins, fabric: p.Fabric, devices: p.Devices, links: p.Links(), labels: p.Labels, small: p.Small, denied: a.denied, warnings: slices.Concat(p.Warnings, a.reconciler.Programs.Pins.Warning()),
 		names:    sync.OnceValue(func() *names { return namesOf(p) }),
 		hosts:    sync.OnceValue(func() map[hostname][]netip.Addr { return hostsOf(p.Want) }),
 		lease:    func(port string) *dhcp.Lease { return leaseOf(p, port) },

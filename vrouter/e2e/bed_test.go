@@ -243,6 +243,9 @@ func (b *bed) addNode(i int, o options, sw *netlink.Handle, br netlink.Link) {
 		b.route(n, sw, port, h, fab)
 	}
 	n.offload(o.offload)
+	if bigFabric {
+		b.raise(b.sw, n.ns)
+	}
 	n.config = map[string]any{
 		"node": n.name, "netns": n.space, "fabric": []string{"fab"},
 		"socket": filepath.Join(b.dir, n.name+".sock"), "state_dir": filepath.Join(b.dir, "state-"+n.name),

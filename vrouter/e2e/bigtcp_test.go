@@ -3,7 +3,11 @@ package e2e
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"net"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,12 +16,17 @@ import (
 	"golang.org/x/sys/unix"
 
 	"windtunnel/internal/must"
+	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/direct"
 	"windtunnel/vrouter/model"
 )
 
 // bigTCP is a maximum size of superpackets above 64 KiB, bytes.
 const bigTCP = 180_000
+
+// bigFabric: the devices of all underlays pass superpackets above 64 KiB (VROUTER_BIG_TCP=1), so the agents raise
+// the sizes of the workloads' devices.
+var bigFabric = os.Getenv("VROUTER_BIG_TCP") == "1"
 
 // raise lets all devices of namespaces send and merge superpackets of bigTCP bytes.
 func (b *bed) raise(spaces ...netns.NsHandle) {
@@ -37,6 +46,29 @@ func (b *bed) raise(spaces ...netns.NsHandle) {
 			}
 		}
 	}
+}
+
+// superpackets returns the four maximum sizes of a device.
+func (b *bed) superpackets(ns netns.NsHandle, device string) [4]uint32 {
+	b.t.Helper()
+	l, err := b.handle(ns).LinkByName(device)
+	b.must(err)
+	a := l.Attrs()
+	return [4]uint32{a.GSOMaxSize, a.GROMaxSize, a.GSOIPv4MaxSize, a.GROIPv4MaxSize}
+}
+
+// awaitSuperpackets waits until both ends of a workload's pair have a maximum size.
+func (b *bed) awaitSuperpackets(w *workload, want uint32) {
+	b.t.Helper()
+	all := [4]uint32{want, want, want, want}
+	n := b.nodes[slices.IndexFunc(b.nodes, func(n *node) bool { return n.name == w.port.Node })]
+	outside := n.vif(w.port.Name).Device
+	soon(b.t, fmt.Sprintf("superpackets of %s have %d bytes", w.port.Name, want), func() error {
+		if got := [2][4]uint32{b.superpackets(n.ns, outside), b.superpackets(w.ns, model.DefaultInterface)}; got != [2][4]uint32{all, all} {
+			return fmt.Errorf("the maximum sizes are %v", got)
+		}
+		return nil
+	})
 }
 
 // watchBig returns a function that returns the Ethernet headers of packets above 64 KiB
@@ -119,11 +151,76 @@ func TestDirectSuperpacketsAbove64KiBArriveIntact(t *testing.T) {
 	b.expectNoDrops()
 }
 
+// The agent raises the maximum sizes of the workloads' devices while all devices of the fabric pass superpackets above
+// 64 KiB, all ways are direct, and the setting is on. It keeps sizes that are not its own.
+func TestTheAgentAllowsSuperpacketsAbove64KiBWhereAllDevicesPassThem(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, options{})
+	b.raise(b.sw, b.nodes[0].ns, b.nodes[1].ns)
+	z := b.workload("z", "red", 0, "10.1.0.12", "fd00:1::12")
+	x, y := directPair(b, model.L3, model.VXLAN)
+	all := []*workload{x, y, z}
+	await := func(want uint32) {
+		t.Helper()
+		for _, w := range all {
+			b.awaitSuperpackets(w, want)
+		}
+	}
+	await(netdev.BigSuperpacket)
+	for to, device := range map[*workload]struct {
+		ns   netns.NsHandle
+		name string
+	}{y: {b.nodes[1].ns, "fab"}, z: {z.ns, model.DefaultInterface}} {
+		for _, version := range []int{4, 6} {
+			big := watchBig(t, device.ns, device.name)
+			checkTransfer(x, to, version, bulk)
+			if n := len(big()); n == 0 {
+				t.Errorf("IPv%d to %s: no packet is above 64 KiB", version, to.port.Name)
+			}
+		}
+	}
+	b.expectNoDrops()
+
+	direct := b.state.Nodes
+	b.state.Nodes = b.nodesOf(false, model.VXLAN)
+	b.apply()
+	await(65536)
+	checkTransfer(x, y, 4, bulk)
+	b.state.Nodes = direct
+	b.apply()
+	await(netdev.BigSuperpacket)
+
+	n := b.nodes[1]
+	n.kill(unix.SIGTERM)
+	changes := func() int {
+		log := must.Get(os.ReadFile(filepath.Join(b.dir, n.name+".log")))(t)
+		return bytes.Count(log, []byte("maximum size of superpackets"))
+	}
+	before := changes()
+	n.start()
+	n.awaitWays("a", "direct")
+	must.Equal(t, before, changes()) // a restart changes no size
+
+	fabric := must.Get(b.handle(b.nodes[0].ns).LinkByName("fab"))(t)
+	must.Succeed(t, b.handle(b.nodes[0].ns).LinkSetGROMaxSize(fabric, netdev.BigSuperpacket)) // as if an agent had set it
+	b.nodes[0].kill(unix.SIGTERM)
+	b.nodes[0].config["big_tcp"] = "off"
+	b.nodes[0].start()
+	all = []*workload{x, z}
+	await(65536)
+	must.Equal(t, [4]uint32{bigTCP, 65536, bigTCP, bigTCP}, b.superpackets(b.nodes[0].ns, "fab"))
+	checkTransfer(x, y, 4, bulk)
+	b.expectNoDrops()
+}
+
 // The fabric devices do not allow superpackets above 64 KiB, so the kernel cuts them there.
 // With the jumbo header of IPv6 in a tunnel, the kernel would lose these packets, and 100 MB
 // would take more than 13 s. The test measures time, so no other test runs meanwhile.
 func TestSuperpacketsAbove64KiBAreCutOnAFabricWithoutThem(t *testing.T) {
 	must.Long(t)
+	if bigFabric {
+		t.Skip("VROUTER_BIG_TCP is set, so the fabric passes them")
+	}
 	const limit = 10 * time.Second
 	for _, c := range []struct {
 		name       string

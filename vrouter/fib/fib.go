@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"windtunnel/vrouter/layout"
+	"windtunnel/vrouter/model"
 )
 
 // Tables are the desired contents of all maps of one node.
@@ -67,6 +68,23 @@ func (t *Tables) MembersOf(id uint32) (all []layout.Member) {
 		all = append(all, t.Members[layout.MemberKey{Nexthop: id, Index: i}])
 	}
 	return all
+}
+
+// Encapsulating returns the name of a nexthop that adds outer headers or translates; "": there is
+// none. It ignores fallbacks of direct: they carry few packets, and no TCP superpackets.
+func (t *Tables) Encapsulating() (name string) {
+	fallback := map[uint32]bool{}
+	for _, n := range t.Nexthops {
+		if n.Type == layout.Tunnel && n.Encapsulation() == model.Direct {
+			fallback[n.Fallback] = true
+		}
+	}
+	for id, n := range t.Nexthops {
+		if n.Type == layout.Tunnel && n.Encapsulation() != model.Direct && !fallback[id] && (name == "" || t.Names[id] < name) {
+			name = t.Names[id]
+		}
+	}
+	return name
 }
 
 // RouteKey is a destination in a VRF. Host routes are in hash maps, and other prefixes in

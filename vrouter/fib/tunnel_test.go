@@ -118,15 +118,16 @@ func TestDirectLeavesTheWholeMTU(t *testing.T) {
 		nexthop    string
 		label      uint32
 		mtu        uint16
+		adds       string // result of Encapsulating
 	}{
-		{"a link", model.L3, LinkWorks, "192.0.2.2", 2, "tunnel b direct", 7, 9000},
-		{"a link under test", model.L3, LinkUntested, "192.0.2.2", 2, "tunnel b vxlan", 700, 9000},
-		{"a link that fails", model.L3, LinkFails, "192.0.2.2", 2, "tunnel b vxlan", 700, 8950},
-		{"no link", model.L3, NoLink, "192.0.2.2", 2, "tunnel b vxlan", 700, 8950},
-		{"a route by a gateway", model.L3, LinkWorks, "192.0.2.9", 2, "tunnel b vxlan", 700, 8950},
-		{"another device than the tested one", model.L3, LinkWorks, "192.0.2.2", 3, "tunnel b vxlan", 700, 8950},
-		{"a network that bridges", model.L2L3, LinkWorks, "192.0.2.2", 2, "tunnel b direct", 7, 8950},
-		{"a node that restores frames", model.L2L3, LinkBridges, "192.0.2.2", 2, "tunnel b direct", 7, 8950},
+		{"a link", model.L3, LinkWorks, "192.0.2.2", 2, "tunnel b direct", 7, 9000, ""},
+		{"a link under test", model.L3, LinkUntested, "192.0.2.2", 2, "tunnel b vxlan", 700, 9000, "tunnel b vxlan"},
+		{"a link that fails", model.L3, LinkFails, "192.0.2.2", 2, "tunnel b vxlan", 700, 8950, "tunnel b vxlan"},
+		{"no link", model.L3, NoLink, "192.0.2.2", 2, "tunnel b vxlan", 700, 8950, "tunnel b vxlan"},
+		{"a route by a gateway", model.L3, LinkWorks, "192.0.2.9", 2, "tunnel b vxlan", 700, 8950, "tunnel b vxlan"},
+		{"another device than the tested one", model.L3, LinkWorks, "192.0.2.2", 3, "tunnel b vxlan", 700, 8950, "tunnel b vxlan"},
+		{"a network that bridges", model.L2L3, LinkWorks, "192.0.2.2", 2, "tunnel b direct", 7, 8950, "tunnel b vxlan"},
+		{"a node that restores frames", model.L2L3, LinkBridges, "192.0.2.2", 2, "tunnel b direct", 7, 8950, ""},
 	} {
 		tables, warnings := compiled(t, pairOf(node("192.0.2.1"), node("192.0.2.2"), c.forwarding), func(f *Facts) {
 			f.Link = func(_ netip.Addr, oif uint32) Link {
@@ -144,6 +145,7 @@ func TestDirectLeavesTheWholeMTU(t *testing.T) {
 		if id == 0 || r.Nexthop != id || r.Label != c.label || len(warnings) > 0 {
 			t.Errorf("%s: the route is %+v, want label %d and nexthop %d (%s); nexthops %v, warnings %v", c.what, r, c.label, id, c.nexthop, tables.names(), warnings)
 		}
+		must.Equal(t, c.adds, tables.Encapsulating())
 		for _, v := range tables.Vifs {
 			// While the link is tested, the ports already have the MTU of direct. So their
 			// MTU does not change when the test succeeds.

@@ -45,6 +45,7 @@ type Config struct {
 	TCX            Switch                `yaml:"tcx"`             // auto (default), off: classic tc filters
 	WorkloadDevice WorkloadDevice        `yaml:"workload_device"` // devices that the agent creates for ports: veth (default), netkit, auto
 	VXLANGRO       Switch                `yaml:"vxlan_gro"`       // auto (default): the kernel merges VXLAN packets; off: XDP decapsulates them
+	BigTCP         Switch                `yaml:"big_tcp"`         // auto (default): superpackets above 64 KiB where all devices can pass them; off: none
 	UDPChecksum    Switch                `yaml:"udp_checksum"`    // outer UDP checksums: auto (default): over IPv6, except in superpackets to other nodes; on: in all packets; off: in none
 	Resolvers      []netip.Addr          `yaml:"resolvers"`       // answer the DNS queries of workloads for names outside their networks; default: those of /etc/resolv.conf
 	Metrics        string                `yaml:"metrics"`         // host:port to serve Prometheus metrics on; default: on the socket only
@@ -165,7 +166,7 @@ func (c Config) WithDefaults() Config {
 	c.Socket = cmp.Or(c.Socket, filepath.Join(c.RunDir, c.Node+".sock"))
 	c.StateDir = cmp.Or(c.StateDir, filepath.Join(defaultStateDir, c.Node))
 	c.XDP, c.TCX, c.VXLANGRO = cmp.Or(c.XDP, Auto), cmp.Or(c.TCX, Auto), cmp.Or(c.VXLANGRO, Auto)
-	c.UDPChecksum = cmp.Or(c.UDPChecksum, Auto)
+	c.UDPChecksum, c.BigTCP = cmp.Or(c.UDPChecksum, Auto), cmp.Or(c.BigTCP, Auto)
 	c.WorkloadDevice = cmp.Or(c.WorkloadDevice, Veth)
 	c.Limits.LinkLabels = cmp.Or(c.Limits.LinkLabels, defaultLinkLabels)
 	c.RepairInterval = cmp.Or(c.RepairInterval, defaultRepair)
@@ -193,7 +194,7 @@ func (c Config) Validate() error {
 	for _, s := range []struct {
 		name  string
 		value Switch
-	}{{"xdp", c.XDP}, {"tcx", c.TCX}, {"vxlan_gro", c.VXLANGRO}} {
+	}{{"xdp", c.XDP}, {"tcx", c.TCX}, {"vxlan_gro", c.VXLANGRO}, {"big_tcp", c.BigTCP}} {
 		if s.value != Auto && s.value != Off {
 			fail("%s: %q is neither auto nor off", s.name, s.value)
 		}

@@ -20,7 +20,7 @@ func TestConfigFillsInWhatIsLeftOut(t *testing.T) {
 	got := must.Get(parseConfig([]byte("node: a\n"), "/etc/vrouter"))(t)
 	want := Config{
 		Node: "a", Socket: "/run/vrouter/a.sock", StateDir: "/var/lib/vrouter/a", RunDir: "/run/vrouter",
-		XDP: Auto, TCX: Auto, WorkloadDevice: Veth, VXLANGRO: Auto, UDPChecksum: Auto, RepairInterval: 5 * time.Second, Lease: 90 * time.Second, Handover: 5 * time.Second, FlowIdle: 3 * time.Minute, FlowUnanswered: 30 * time.Second, FlowClosed: 10 * time.Second,
+		XDP: Auto, TCX: Auto, WorkloadDevice: Veth, VXLANGRO: Auto, BigTCP: Auto, UDPChecksum: Auto, RepairInterval: 5 * time.Second, Lease: 90 * time.Second, Handover: 5 * time.Second, FlowIdle: 3 * time.Minute, FlowUnanswered: 30 * time.Second, FlowClosed: 10 * time.Second,
 		Limits: Limits{LinkLabels: 100},
 	}
 	must.Equal(t, want, got, samePrefix)
@@ -41,6 +41,7 @@ limits: {routes: 10, prefixes: 11, bridge: 12, nexthops: 13, vifs: 14, labels: 1
 xdp: "off"
 udp_checksum: on
 tcx: "off"
+big_tcp: "off"
 workload_device: netkit
 metrics: 127.0.0.1:9464
 liveness: 300ms
@@ -55,7 +56,7 @@ flow_closed: 2s
 	want := Config{
 		Node: "b.1", Socket: filepath.Join(dir, "s/api.sock"), StateDir: "/srv/state", RunDir: filepath.Join(dir, "run"), Netns: "node-b",
 		Fabric: []string{"eth1", "eth2"}, Locator: Locator{Prefix: netip.MustParsePrefix("fd00:0:0:17::/64")}, State: filepath.Join(dir, "fleet.yaml"), Limits: Limits{datapath.Limits{Routes: 10, Prefixes: 11, Bridge: 12, Nexthops: 13, Vifs: 14, Labels: 15, Remotes: 16, Flows: 17}, 18},
-		XDP: Off, TCX: Off, WorkloadDevice: Netkit, VXLANGRO: Auto, UDPChecksum: On, Metrics: "127.0.0.1:9464", Liveness: 300 * time.Millisecond, RepairInterval: 250 * time.Millisecond, Lease: 90 * time.Second, Handover: 8 * time.Second, FlowIdle: 30 * time.Second, FlowUnanswered: 3 * time.Second, FlowClosed: 2 * time.Second,
+		XDP: Off, TCX: Off, WorkloadDevice: Netkit, VXLANGRO: Auto, BigTCP: Off, UDPChecksum: On, Metrics: "127.0.0.1:9464", Liveness: 300 * time.Millisecond, RepairInterval: 250 * time.Millisecond, Lease: 90 * time.Second, Handover: 8 * time.Second, FlowIdle: 30 * time.Second, FlowUnanswered: 3 * time.Second, FlowClosed: 2 * time.Second,
 	}
 	must.Equal(t, want, got, samePrefix)
 }
@@ -68,6 +69,7 @@ func TestConfigIsRefusedWithTheFieldAndTheRemedy(t *testing.T) {
 		"node: a\nnodes: []":                  `unknown field "nodes"`,
 		"node: a\nudp_checksum: yes":          `udp_checksum: "yes" is not auto, on or off`,
 		"node: a\nxdp: yes":                   `xdp: "yes" is neither auto nor off`,
+		"node: a\nbig_tcp: on":                `big_tcp: "on" is neither auto nor off`,
 		"node: a\ntcx: native":                `tcx: "native" is neither auto nor off`,
 		"node: a\nworkload_device: tap":       `workload_device: "tap" is not auto, veth or netkit`,
 		"node: a\nfabric: [\"\"]":             `fabric[0]: "" is not a device name: it is empty`,

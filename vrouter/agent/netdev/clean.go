@@ -54,7 +54,7 @@ func existingPins(c config.Config) (path string, there bool) {
 }
 
 // RemoveManaged deletes the address and the route of the node's locator. On the fabric
-// devices it deletes the managed neighbour entries and the labels of direct. underlay are
+// devices it deletes the managed neighbour entries and the labels of direct, and restores the sizes of superpackets. underlay are
 // the node's last underlay addresses.
 func RemoveManaged(s *Space, c config.Config, underlay []netip.Addr) error {
 	if err := KeepLocator(s, model.Node{}, netip.Prefix{}); err != nil {
@@ -70,6 +70,9 @@ func RemoveManaged(s *Space, c config.Config, underlay []netip.Addr) error {
 	}
 	fabric, _, err := FabricDevices(NewDevices(s), c.Fabric, underlay)
 	if err != nil {
+		return err
+	}
+	if err := RestoreSuperpackets(s, fabric); err != nil {
 		return err
 	}
 	labels := Labels{Space: s}

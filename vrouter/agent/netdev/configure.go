@@ -42,6 +42,8 @@ func (w *Wire) Configure(p model.Port, d *Device, o DeviceConfig, mtu int) error
 	steps := []func() error{
 		func() error { return w.mtu(p, w.own, d.Link, HostMTU) },
 		func() error { return w.mtu(p, space, inside, mtu) },
+		func() error { return w.superpackets(p, w.own, d.Link) },
+		func() error { return w.superpackets(p, space, inside) },
 		func() error { return w.mac(p, space, inside, o.mac) },
 		func() error { return deviceSysctls(p, space, inside.Attrs().Name, o, fresh) },
 		func() error { return w.limit(p, w.own, d.Link, p.Bandwidth.Ingress) },
@@ -98,6 +100,14 @@ func (w *Wire) mtu(p model.Port, s *nsCache, l netlink.Link, mtu int) error {
 	w.changed(p.Name, fmt.Sprintf("MTU of %s set from %d to %d", l.Attrs().Name, l.Attrs().MTU, mtu))
 	l.Attrs().MTU = mtu
 	return nil
+}
+
+func (w *Wire) superpackets(p model.Port, s *nsCache, l netlink.Link) error {
+	changed, err := s.SetSuperpackets(l, w.Big)
+	if changed {
+		w.changed(p.Name, fmt.Sprintf("maximum size of superpackets of %s set to %d", l.Attrs().Name, l.Attrs().GSOMaxSize))
+	}
+	return err
 }
 
 func (w *Wire) mac(p model.Port, s *nsCache, l netlink.Link, mac model.MAC) error {

@@ -24,6 +24,7 @@ type Wire struct {
 	opened  map[string]*nsCache     // workloads' namespaces that this pass has opened
 	Fabric  map[string]bool         // underlay devices, which ports must not use
 	made    map[string]bool         // ports whose pair was created in this pass
+	Big     bool                    // superpackets of BigSuperpacket bytes are allowed
 	changed func(port, what string) // called for each change
 	Checked func(port string) bool  // reports whether the sysctls of a port's device need no check; nil: of no port
 	Limited func(port string) bool  // reports whether an earlier pass may have set bandwidth limits on a port; nil: on every port

@@ -12,7 +12,7 @@ func (p *Pass) changed(port, what string) {
 	p.r.log.Info("port changed", "port", port, "change", what)
 	last := p.r.Last
 	was := last != nil && last.gen == p.gen && last.whole[port]
-	if was && p.cause != asked && p.cause != Starting && p.sameWays() {
+	if was && p.cause != asked && p.cause != Starting && p.sameWays() && (p.Small == "") == (last.Small == "") {
 		p.mended = append(p.mended, "port "+port+": "+what)
 	}
 }

@@ -57,7 +57,10 @@ type Pass struct {
 	limit    error    // a table would exceed its limit, so nothing was written
 	mended   []string // repaired drift
 	gen      uint64
-	access   netdev.Access // of the networks with node_access that this node is connected to
+	// Small is the reason why superpackets have at most 64 KiB; empty: they have BigSuperpacket bytes.
+	Small      string
+	forwarding string        // result of netdev.ForwardingRefusesBig
+	access     netdev.Access // of the networks with node_access that this node is connected to
 }
 
 // Unfit returns the reason why a port does not forward; nil: it forwards.
@@ -98,6 +101,9 @@ func (r *Reconciler) passOver(why Cause) *Pass {
 	}
 	began := time.Now()
 	p := &Pass{r: r, scope: scope{cause: why, left: map[string]bool{}, deleted: map[int]bool{}}, Want: r.Want, Devices: map[string]*netdev.Device{}, gen: r.Generation, Compiled: &fib.Compiled{}, Failures: map[Object]Failure{}}
+	if r.Last != nil {
+		p.Small, p.forwarding = r.Last.Small, r.Last.forwarding
+	}
 	if p.Want == nil {
 		p.Want = NewDesired(r.config.Node, model.Slice{}, r.IDs, nil)
 		p.block(theState, "the store has not answered yet, so the desired state is unknown; the kernel's tables stay as they are")
@@ -135,12 +141,15 @@ func (p *Pass) walk() {
 	p.keepLocator()
 	p.findLabels()
 	p.compile()
+	p.judgeSuperpackets()
+	p.lowerFabric()   // before the tables, which may have a tunnel
 	p.receiveLabels() // before the tables: with them, the programs answer tests of links and announce labels
 	p.apply()
 	p.merge()
 	p.attach()
 	p.retire()
 	p.configure()
+	p.raiseFabric()
 	p.clear()
 	p.keepAccess()
 	p.resolve()
@@ -360,7 +369,7 @@ func (p *Pass) configure() {
 		if !ok {
 			continue // compile failed, and has recorded a problem of the node
 		}
-		if p.left[port.Name] && vif.MTU == p.r.Last.Tables.Vifs[uint32(d.Index())].MTU {
+		if p.left[port.Name] && vif.MTU == p.r.Last.Tables.Vifs[uint32(d.Index())].MTU && (p.Small == "") == (p.r.Last.Small == "") {
 			continue
 		}
 		network, _ := p.Want.Network(port.Network)
