@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -164,12 +165,21 @@ func leftovers(t *testing.T) []string {
 	return must.Get(space.Named(space.RunPrefix))(t)
 }
 
-// untilNamespaces waits until a trial has made namespaces. Before, it gives the run 300 ms to remove
-// those of a trial that has ended.
+// untilNamespaces waits until a trial makes namespaces. Those of a trial that has ended may still be there.
 func untilNamespaces(t *testing.T) {
 	t.Helper()
-	time.Sleep(300 * time.Millisecond)
-	must.EventuallyTrue(t, "a trial has made namespaces", func() bool { return len(leftovers(t)) > 0 })
+	made := func() (all []string) { // a new namespace can have the name of a deleted one
+		for _, name := range leftovers(t) {
+			if info, err := os.Stat(filepath.Join(space.Dir, name)); err == nil {
+				all = append(all, name+info.ModTime().String())
+			}
+		}
+		return all
+	}
+	before := made()
+	must.EventuallyTrue(t, "a trial has made namespaces", func() bool {
+		return slices.ContainsFunc(made(), func(one string) bool { return !slices.Contains(before, one) })
+	})
 }
 
 // A killed run loses only the current trial. The resumed run removes the leftovers and

@@ -199,8 +199,11 @@ func TestAProcessOnTheToolsPortIsAFailureWithItsReason(t *testing.T) {
 	n := &notebook{}
 	e := lab(t, n, scenario("raw", nil))
 	n.up = func(b *Bench) {
-		go b.Pairs[0].Receiver.Node.Agent().AnswerProof(context.Background(), agent.ReachArgs{Port: basePort, Wait: 5 * time.Second})
-		time.Sleep(100 * time.Millisecond)
+		node := b.Pairs[0].Receiver.Node.Agent()
+		go node.AnswerProof(context.Background(), agent.ReachArgs{Port: basePort, Wait: time.Minute})
+		if listens, err := node.Listening(context.Background(), agent.ListenArgs{Port: basePort, Wait: time.Minute}); err != nil || !listens {
+			t.Errorf("the other process listens: %t, %v", listens, err)
+		}
 	}
 	must.Succeed(t, e.Run(context.Background()))
 	s := n.samples[0]

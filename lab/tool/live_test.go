@@ -427,7 +427,7 @@ func (p *liveProcess) output() Output {
 // run starts the processes in order, each once the one before is ready, and
 // ends them as Process.Stays says.
 func (p *namespacePair) run(plan []Process) (map[string]Output, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	running := make([]*liveProcess, 0, len(plan))
 	defer func() {

@@ -205,8 +205,8 @@ func TestAKeyIsHeldBeyondItsTimeToLive(t *testing.T) {
 		select {
 		case <-lost:
 			t.Logf("the deletion of the key was reported after %v", time.Since(began))
-		case <-time.After(time.Second):
-			t.Error("the deletion of the key was not reported within 1s")
+		case <-time.After(time.Minute):
+			t.Error("the deletion of the key was not reported within a minute")
 		}
 	})
 }
