@@ -57,7 +57,7 @@ grep -s . ipv4/conf/data/* ipv6/conf/data/* ipv4/neigh/data/* ipv6/neigh/data/*`
 func assertState(t *testing.T, s *Space, before string) {
 	t.Helper()
 	var diff string
-	for limit := time.Now().Add(5 * time.Second); time.Now().Before(limit); time.Sleep(10 * time.Millisecond) {
+	for limit := time.Now().Add(time.Minute); time.Now().Before(limit); time.Sleep(10 * time.Millisecond) {
 		if diff = cmp.Diff(strings.Split(before, "\n"), strings.Split(deviceState(t, s), "\n")); diff == "" {
 			return
 		}

