@@ -35,7 +35,11 @@ func Create(name string) (netns.NsHandle, error) {
 
 // Delete removes a named network namespace. A missing name is no error.
 func Delete(name string) error {
-	if err := netns.DeleteNamed(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+	err := netns.DeleteNamed(name)
+	if errors.Is(err, unix.EINVAL) { // not a mount point: a process was killed while it created or deleted the namespace
+		err = unix.Unlink(filepath.Join(Dir, name))
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("delete network namespace %s: %w", name, err)
 	}
 	return nil

@@ -218,3 +218,19 @@ func TestTheCurrentNamespaceIsThatOfTheThread(t *testing.T) {
 		t.Errorf("a new namespace has the devices %v (%v), want lo", links, err)
 	}
 }
+
+// A process that is killed while it creates or deletes a namespace leaves its file without a mount.
+func TestANameWithoutANamespaceIsDeleted(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("creating network namespaces needs root")
+	}
+	name := fmt.Sprint("wt-half-", os.Getpid())
+	must.Succeed(t, mountDir())
+	must.Succeed(t, os.WriteFile(filepath.Join(Dir, name), nil, 0o444))
+	for range 2 { // the second time there is nothing to delete
+		must.Succeed(t, Delete(name))
+	}
+	if _, err := os.Lstat(filepath.Join(Dir, name)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file of the name is left: %v", err)
+	}
+}
