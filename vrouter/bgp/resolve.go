@@ -217,8 +217,15 @@ func (r *resolver) choose() *fib.External {
 		return cmp.Or(strings.Compare(a.network, b.network), a.prefix.Compare(b.prefix), slices.Compare(a.mac[:], b.mac[:]))
 	})
 	for _, d := range keys {
+		slices.SortStableFunc(r.groups[d], func(i, j int) int {
+			a, b := &r.verdicts[i], &r.verdicts[j]
+			return cmp.Or(better(&a.Path, &b.Path), a.NextHop.Compare(b.NextHop), r.rank(a)-r.rank(b), cmp.Compare(a.Value, b.Value))
+		})
+	}
+	without := r.aboveLimit(keys)
+	for _, d := range keys {
 		group := r.groups[d]
-		if r.MaxRoutes > 0 && len(x.Routes) >= r.MaxRoutes {
+		if without[d] {
 			for _, i := range group {
 				if v := &r.verdicts[i]; v.State == Unused {
 					v.Why = fmt.Sprintf("this node already uses %d routes of other routers; raise limits.routes, limits.prefixes and limits.bridge in its configuration", r.MaxRoutes)
@@ -226,10 +233,6 @@ func (r *resolver) choose() *fib.External {
 			}
 			continue
 		}
-		slices.SortStableFunc(group, func(i, j int) int {
-			a, b := &r.verdicts[i], &r.verdicts[j]
-			return cmp.Or(better(&a.Path, &b.Path), a.NextHop.Compare(b.NextHop), r.rank(a)-r.rank(b), cmp.Compare(a.Value, b.Value))
-		})
 		route := fib.ExternalRoute{Network: d.network, Prefix: d.prefix, MAC: d.mac}
 		for _, i := range group {
 			r.verdicts[i].join(d, &r.verdicts[group[0]], &route)
@@ -241,6 +244,27 @@ func (r *resolver) choose() *fib.External {
 		return cmp.Or(strings.Compare(a.Network, b.Network), a.Address.Compare(b.Address))
 	})
 	return x
+}
+
+// aboveLimit returns the destinations to which the node has no routes because of MaxRoutes. The neighbours of the best paths
+// take turns, so that a neighbour with very many routes does not displace those of others. keys are all destinations.
+func (r *resolver) aboveLimit(keys []destination) map[destination]bool {
+	without := map[destination]bool{}
+	if r.MaxRoutes == 0 || len(keys) <= r.MaxRoutes {
+		return without
+	}
+	turns, turn := map[netip.Addr]int{}, make(map[destination]int, len(keys))
+	for _, d := range keys {
+		neighbor := r.verdicts[r.groups[d][0]].Neighbor
+		turn[d] = turns[neighbor]
+		turns[neighbor]++
+	}
+	fair := slices.Clone(keys)
+	slices.SortStableFunc(fair, func(a, b destination) int { return turn[a] - turn[b] })
+	for _, d := range fair[r.MaxRoutes:] {
+		without[d] = true
+	}
+	return without
 }
 
 // rank is the position of a path's encapsulation in the node's order of preference.

@@ -343,6 +343,28 @@ func TestRoutesAboveTheLimitAreNotUsed(t *testing.T) {
 	}
 }
 
+// Above the limit, neighbours get the same number of routes. A neighbour with few routes keeps all of them.
+func TestANeighborWithVeryManyRoutesLeavesRoomForOthers(t *testing.T) {
+	var paths []Path
+	for i := range 20 {
+		paths = append(paths, path(fmt.Sprintf("10.9.%d.0/24", i), nil))
+	}
+	other := netip.MustParseAddr("10.0.0.253")
+	for i := range 3 {
+		paths = append(paths, path(fmt.Sprintf("10.99.%d.0/24", i), func(p *Path) { p.Neighbor, p.NextHop = other, other }))
+	}
+	site := testSite()
+	site.MaxRoutes = 7
+	x, verdicts := site.Resolve(paths)
+	used := map[netip.Addr]int{}
+	for _, v := range verdicts {
+		used[v.Neighbor] += toInt(v.State == Used)
+	}
+	if used[router] != 4 || used[other] != 3 || len(x.Routes) != 7 || !slices.IsSortedFunc(x.Routes, func(a, b fib.ExternalRoute) int { return a.Prefix.Compare(b.Prefix) }) {
+		t.Errorf("the node uses %v paths of the neighbours in the routes %+v, want 4 and 3, sorted", used, x.Routes)
+	}
+}
+
 // The result does not depend on the order in which the paths arrived.
 func TestTheOrderOfPathsDoesNotMatter(t *testing.T) {
 	for seed := range uint64(50) {

@@ -119,7 +119,7 @@ func sendGarbage(t *testing.T, messages, perSession int) {
 	t.Logf("%d messages in %d sessions in %s: the last ones of the sessions end them. %d other sessions end earlier. Of the others, GoBGP takes %d, ignores attributes of %d, and withdraws the routes of %d", messages, sessions, took.Round(time.Second), early,
 		handled[bgp.ERROR_HANDLING_NONE], handled[bgp.ERROR_HANDLING_ATTRIBUTE_DISCARD], handled[bgp.ERROR_HANDLING_TREAT_AS_WITHDRAW])
 	t.Logf("%d packets to the other neighbour, none lost; the agent: %d MB resident at most, %d log entries about the neighbour", packets, a.peak()>>20, entries)
-	if limit := 512 << 20; a.peak() > limit {
+	if limit := 1 << 30; a.peak() > limit {
 		t.Errorf("the agent takes %d MB, want at most %d", a.peak()>>20, limit>>20)
 	}
 	if most := 30 + int(took/(10*time.Second)); entries > most {

@@ -235,6 +235,10 @@ func TestAGatewayReachesAFloatingAddress(t *testing.T) {
 	}
 	replies(t, w.ns, "floating", w.port.IPs...)
 	replies(t, lan.ns, "lan", lan.port.IPs...)
+	for _, version := range []int{4, 6} { // the kernel can use the address of its new device only after some time
+		reaches(t, w, lan, version)
+		reaches(t, x, lan, version)
+	}
 	for range 2 {
 		expectReplies(t, lan.ns, floating, of("floating", lan.port.IPs))
 		expectReplies(t, w.ns, lan.port.IPs, of("lan", floating))
