@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
 
 	"github.com/cilium/ebpf"
@@ -15,6 +14,7 @@ import (
 	"github.com/cilium/ebpf/rlimit"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/netspace"
 	"windtunnel/vrouter/api"
 )
 
@@ -105,32 +105,25 @@ func tcxFinding() api.Finding {
 // tryTCX attaches a program that passes every packet to the loopback device of a
 // new network namespace.
 func tryTCX() error {
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, and its namespace with it
-		done <- attachToLoopback()
-	}()
-	return <-done
-}
-
-func attachToLoopback() error {
-	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		return fmt.Errorf("create a network namespace: %w", err)
-	}
-	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, License: "MIT", Instructions: asm.Instructions{
-		asm.LoadImm(asm.R0, -1, asm.DWord), // TCX_NEXT
-		asm.Return(),
-	}})
-	if err != nil {
-		return fmt.Errorf("load a tc program: %w", err)
-	}
-	defer p.Close()
-	const loopback = 1 // its ifindex in every namespace
-	l, err := link.AttachTCX(link.TCXOptions{Program: p, Interface: loopback, Attach: ebpf.AttachTCXIngress})
-	if err != nil {
-		return err
-	}
-	return l.Close()
+	return netspace.OwnThread(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("create a network namespace: %w", err)
+		}
+		p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, License: "MIT", Instructions: asm.Instructions{
+			asm.LoadImm(asm.R0, -1, asm.DWord), // TCX_NEXT
+			asm.Return(),
+		}})
+		if err != nil {
+			return fmt.Errorf("load a tc program: %w", err)
+		}
+		defer p.Close()
+		const loopback = 1 // its ifindex in every namespace
+		l, err := link.AttachTCX(link.TCXOptions{Program: p, Interface: loopback, Attach: ebpf.AttachTCXIngress})
+		if err != nil {
+			return err
+		}
+		return l.Close()
+	})
 }
 
 func kernelRelease() string {

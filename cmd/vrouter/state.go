@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"windtunnel/internal/cli"
+	"windtunnel/internal/pause"
 	"windtunnel/internal/phrase"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
@@ -179,10 +180,7 @@ func awaitSync(ctx context.Context, limit time.Duration) error {
 		case time.Until(deadline) <= awaitPause:
 			return fmt.Errorf("wait for the node: %s is not in sync after %v: %w", cmp.Or(node, "it"), limit, why)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(awaitPause):
-		}
+		_ = pause.For(ctx, awaitPause) // the loop tests ctx
 	}
 }
 

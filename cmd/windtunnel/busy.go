@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"windtunnel/internal/pause"
 	"windtunnel/lab/meter/foreign"
 	"windtunnel/lab/validity"
 )
@@ -26,10 +27,8 @@ func busy(ctx context.Context, cpus []int) string {
 		return ""
 	}
 	begun := time.Now()
-	select {
-	case <-ctx.Done():
+	if pause.For(ctx, idleCheck) != nil {
 		return ""
-	case <-time.After(idleCheck):
 	}
 	after, err := m.Read()
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"windtunnel/lab/report/html"
 	"windtunnel/lab/report/markdown"
 	"windtunnel/lab/report/text"
+	"windtunnel/lab/results"
 )
 
 // compareOptions are the flags of `windtunnel compare`.
@@ -202,32 +203,18 @@ func (o *compareOptions) load(first, second string) (a, b []compare.Side, err er
 }
 
 func loadRuns(db, names string) ([]compare.Side, error) {
-	store, err := openStore(db, true)
-	if err != nil {
-		return nil, err
-	}
-	defer store.Close()
-	return source.Runs(store, names)
+	return readStore(db, func(s *results.Store) ([]compare.Side, error) { return source.Runs(s, names) })
 }
 
 // history reads the newest complete runs of the suite from both stores.
 func (o *compareOptions) history(suite string) ([]compare.Side, error) {
 	var sides []compare.Side
 	for _, db := range slices.Compact([]string{o.db, cmp.Or(o.otherDB, o.db)}) {
-		more, err := completeRuns(db, suite)
+		more, err := readStore(db, func(s *results.Store) ([]compare.Side, error) { return source.History(s, suite) })
 		if err != nil {
 			return nil, err
 		}
 		sides = append(sides, more...)
 	}
 	return sides, nil
-}
-
-func completeRuns(db, suite string) ([]compare.Side, error) {
-	store, err := openStore(db, true)
-	if err != nil {
-		return nil, err
-	}
-	defer store.Close()
-	return source.History(store, suite)
 }

@@ -146,24 +146,16 @@ func selectReports(db string, f format, toDir bool, runs []string) ([]*model.Rep
 		r, err := loadReport(db, strings.Join(runs, ""))
 		return []*model.Report{r}, err
 	}
-	store, err := openStore(db, true)
-	if err != nil {
-		return nil, err
-	}
-	defer store.Close()
-	if toDir && len(runs) == 0 {
-		return fullLengthReports(store)
-	}
-	return publishedReports(store, runs)
+	return readStore(db, func(s *results.Store) ([]*model.Report, error) {
+		if toDir && len(runs) == 0 {
+			return fullLengthReports(s)
+		}
+		return publishedReports(s, runs)
+	})
 }
 
 func loadReport(db, run string) (*model.Report, error) {
-	store, err := openStore(db, true)
-	if err != nil {
-		return nil, err
-	}
-	defer store.Close()
-	return buildReport(store, run)
+	return readStore(db, func(s *results.Store) (*model.Report, error) { return buildReport(s, run) })
 }
 
 func buildReport(store *results.Store, run string) (*model.Report, error) {

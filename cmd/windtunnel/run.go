@@ -335,6 +335,16 @@ func openStore(path string, readOnly bool) (*results.Store, error) {
 	return results.Open(path, results.Options{ReadOnly: true})
 }
 
+// readStore reads from a store that is open for the time of the call.
+func readStore[T any](db string, read func(*results.Store) (T, error)) (none T, err error) {
+	store, err := openStore(db, true)
+	if err != nil {
+		return none, err
+	}
+	defer store.Close()
+	return read(store)
+}
+
 // runner is one execution of `windtunnel run`.
 type runner struct {
 	options *runOptions

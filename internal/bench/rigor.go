@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/pause"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/model"
@@ -75,10 +76,8 @@ func (b *bench) disturbed() error {
 
 // hog waits for the time after. Then it keeps a CPU busy for the time long.
 func hog(ctx context.Context, cpu int, after, long time.Duration) {
-	select {
-	case <-ctx.Done():
+	if pause.For(ctx, after) != nil {
 		return
-	case <-time.After(after):
 	}
 	ctx, cancel := context.WithTimeout(ctx, long)
 	defer cancel()

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"windtunnel/internal/pause"
 	"windtunnel/lab/agent"
 	"windtunnel/lab/meter"
 	"windtunnel/lab/meter/foreign"
@@ -80,7 +81,7 @@ func (m *meters) listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := sleepUntil(ctx, time.Now().Add(quietFor)); err != nil {
+	if err := pause.For(ctx, quietFor); err != nil {
 		return err
 	}
 	after, err := m.glance(ctx)

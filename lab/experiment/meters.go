@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"windtunnel/internal/pause"
 	"windtunnel/lab/agent"
 	"windtunnel/lab/condition"
 	"windtunnel/lab/cpudistance"
@@ -134,7 +135,7 @@ func (m *meters) window(ctx context.Context, started time.Time) error {
 	if err := m.track(ctx); err != nil {
 		return err
 	}
-	if err := sleepUntil(ctx, started.Add(tm.Warmup+margin)); err != nil {
+	if err := pause.For(ctx, time.Until(started.Add(tm.Warmup+margin))); err != nil {
 		return err
 	}
 	if m.start, err = m.read(ctx); err != nil {
@@ -154,15 +155,6 @@ func (m *meters) window(ctx context.Context, started time.Time) error {
 	}
 	m.end, err = m.read(ctx)
 	return err
-}
-
-func sleepUntil(ctx context.Context, t time.Time) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(time.Until(t)):
-		return nil
-	}
 }
 
 // track registers the tool's processes with the meters.
@@ -213,7 +205,7 @@ func (m *meters) watch(ctx context.Context, end time.Time) error {
 	for {
 		next := time.Now().Add(glanceInterval)
 		if !next.Before(end) {
-			return sleepUntil(ctx, end)
+			return pause.For(ctx, time.Until(end))
 		}
 		now, err := m.glance(ctx)
 		if err != nil {
@@ -223,7 +215,7 @@ func (m *meters) watch(ctx context.Context, end time.Time) error {
 			m.show(before, now)
 		}
 		before = now
-		if err := sleepUntil(ctx, next); err != nil {
+		if err := pause.For(ctx, time.Until(next)); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"windtunnel/internal/pause"
 	"windtunnel/lab/sample"
 )
 
@@ -98,10 +99,8 @@ func (h *hold) acquireAgain(ctx context.Context, pid uint32) *pgx.Conn {
 		if errors.Is(err, ErrRunning) {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if pause.For(ctx, retryEvery) != nil {
 			return nil
-		case <-time.After(retryEvery):
 		}
 	}
 }

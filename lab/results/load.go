@@ -222,10 +222,7 @@ func (d *RunData) loadProfiles(t *tx) error {
 		return err
 	}
 	defer func() { _ = rows.Close() }()
-	index := make(map[int64]int, len(d.IDs))
-	for i, id := range d.IDs {
-		index[id] = i
-	}
+	index := indexes(d.IDs)
 	for rows.Next() {
 		var id int64
 		var p sample.Profile
@@ -236,4 +233,13 @@ func (d *RunData) loadProfiles(t *tx) error {
 		s.Profiles = append(s.Profiles, p)
 	}
 	return rows.Err()
+}
+
+// indexes returns the index of each ID.
+func indexes(ids []int64) map[int64]int {
+	index := make(map[int64]int, len(ids))
+	for i, id := range ids {
+		index[id] = i
+	}
+	return index
 }

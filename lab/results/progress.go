@@ -121,10 +121,7 @@ func (p *Progress) loadMetrics(t *tx, runID string, after int64, metrics []sampl
 		return err
 	}
 	defer func() { _ = rows.Close() }()
-	index := make(map[int64]int, len(p.IDs))
-	for i, id := range p.IDs {
-		index[id] = i
-	}
+	index := indexes(p.IDs)
 	for rows.Next() {
 		var id int64
 		var name sample.Metric

@@ -101,13 +101,6 @@ func listen(t *testing.T, n *Node, port int) {
 	must.Succeed(t, err)
 }
 
-func wantError(t *testing.T, err error, say ...string) {
-	t.Helper()
-	for _, s := range say {
-		must.Fail(t, err, s)
-	}
-}
-
 // startShell starts a daemon that runs a script of sh, and is ready once it printed "up".
 func startShell(t *testing.T, n *Node, script string) error {
 	t.Helper()
@@ -125,7 +118,7 @@ func startShell(t *testing.T, n *Node, script string) error {
 }
 
 func TestADaemonThatEndsAtOnceSaysWhy(t *testing.T) {
-	wantError(t, startShell(t, loneNode(t), "echo no entropy left >&2; exit 7"), "shell ended at once (exit status 7)", "no entropy left")
+	must.Fail(t, startShell(t, loneNode(t), "echo no entropy left >&2; exit 7"), "shell ended at once (exit status 7)", "no entropy left")
 }
 
 func TestADaemonThatDiesLeavesItsLastWords(t *testing.T) {

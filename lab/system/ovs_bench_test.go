@@ -181,10 +181,3 @@ func failingProgram(t *testing.T, name, says string) {
 	must.Succeed(t, os.WriteFile(dir+"/"+name, []byte(script), 0o755))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 }
-
-func wantSaid(t *testing.T, err error, say ...string) {
-	t.Helper()
-	for _, s := range say {
-		must.Fail(t, err, s)
-	}
-}

@@ -36,7 +36,7 @@ func TestWeaveIsUpWhenAllNodesAreConnectedWithThePathsMTU(t *testing.T) {
 		"0 of 2 other nodes are connected with a path MTU of 1376": weaveConnected(weaveStatus, 2, 1376),
 		"0 of 1 other nodes": weaveConnected("", 1, 1438),
 	} {
-		wantError(t, err, say)
+		must.Fail(t, err, say)
 	}
 }
 
@@ -47,5 +47,5 @@ func TestAWeaveRouterThatCannotStartSaysWhyAndLeavesNoRules(t *testing.T) {
 	n := loneNode(t)
 	listen(t, n, 6783)
 	t.Cleanup(func() { assertNoRules(t, n) }) // after Detach
-	wantError(t, attach(t, Weave{}, n), "weaver ended at once", "address already in use")
+	must.Fail(t, attach(t, Weave{}, n), "weaver ended at once", "address already in use")
 }

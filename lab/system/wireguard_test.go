@@ -151,12 +151,12 @@ func TestWireGuardThatCannotStartSaysWhy(t *testing.T) {
 	t.Run("port in use", func(t *testing.T) {
 		n := loneNode(t)
 		listen(t, n, wireGuardPort)
-		wantError(t, attach(t, WireGuard{}, n), "UDP port 51820", "address already in use")
+		must.Fail(t, attach(t, WireGuard{}, n), "UDP port 51820", "address already in use")
 	})
 	t.Run("device name taken", func(t *testing.T) {
 		n := loneNode(t)
 		take(t, n.Space, wireGuardDevice)
-		wantError(t, attach(t, WireGuard{}, n), "wg0", "file exists")
+		must.Fail(t, attach(t, WireGuard{}, n), "wg0", "file exists")
 	})
 	t.Run("wireguard-go that fails", func(t *testing.T) {
 		if kernelWireGuard() {
@@ -167,6 +167,6 @@ func TestWireGuardThatCannotStartSaysWhy(t *testing.T) {
 		script := "#!/bin/sh\necho no entropy left >&2\nexit 7\n"
 		must.Succeed(t, os.WriteFile(filepath.Join(dir, "wireguard-go"), []byte(script), 0o755))
 		t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-		wantError(t, attach(t, WireGuard{}, n), "wireguard-go ended at once (exit status 7)", "no entropy left")
+		must.Fail(t, attach(t, WireGuard{}, n), "wireguard-go ended at once (exit status 7)", "no entropy left")
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"time"
+
+	"windtunnel/internal/pause"
 )
 
 // qmp is a connection to a running QEMU (docs/interop/qmp-spec.txt in QEMU's
@@ -104,10 +106,8 @@ func dial(ctx context.Context, path string) (net.Conn, error) {
 		if err == nil {
 			return conn, nil
 		}
-		select {
-		case <-ctx.Done():
+		if pause.For(ctx, 5*time.Millisecond) != nil {
 			return nil, fmt.Errorf("connect to %s: %w", path, err)
-		case <-time.After(5 * time.Millisecond):
 		}
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/agent/netdev"
+	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/model"
 )
 
@@ -257,7 +258,7 @@ func TestUnmountedPinsAreMountedAndFilledAnew(t *testing.T) {
 		}
 		return errors.Join(a.healthy(), b.traffic())
 	})
-	if !netdev.IsMounted(a.config.PinsDir()) {
+	if !datapath.IsMounted(a.config.PinsDir()) {
 		t.Error("nothing is mounted there")
 	}
 	now := contents(t, a.config)

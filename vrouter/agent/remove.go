@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"windtunnel/internal/pause"
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/agent/follow"
 	"windtunnel/vrouter/agent/netdev"
@@ -126,10 +127,8 @@ func removeRunning(ctx context.Context, c config.Config, withStore bool) (*lock,
 		if lockErr == nil {
 			return l, nil
 		}
-		select {
-		case <-ctx.Done():
+		if pause.For(ctx, removeWait) != nil { // the agent is starting or stopping
 			return nil, fmt.Errorf("remove node %s: %w, and %w", c.Node, lockErr, err)
-		case <-time.After(removeWait): // the agent is starting or stopping
 		}
 	}
 }

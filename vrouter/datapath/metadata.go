@@ -2,8 +2,9 @@ package datapath
 
 import (
 	"fmt"
-	"runtime"
 	"time"
+
+	"windtunnel/internal/netspace"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -29,12 +30,7 @@ const (
 func tryMetadata() error { return tryMetadataOf(xdpWithMark()) }
 
 func tryMetadataOf(xdp asm.Instructions) error {
-	result := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // not unlocked, so the thread and its namespace end with the goroutine
-		result <- inNewSpace(xdp)
-	}()
-	return <-result
+	return netspace.OwnThread(func() error { return inNewSpace(xdp) })
 }
 
 func inNewSpace(instructions asm.Instructions) error {

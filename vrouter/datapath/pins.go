@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"sync"
+
+	"windtunnel/internal/netspace"
 
 	"golang.org/x/sys/unix"
 )
@@ -35,7 +36,7 @@ func UnmountPins(dir string) error {
 			return nil
 		}
 		// On an existing bpf filesystem it is only a directory.
-		if isMountPoint(dir) {
+		if IsMounted(dir) {
 			if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
 				return fmt.Errorf("unmount %s: %w", dir, err)
 			}
@@ -63,7 +64,8 @@ func isBPF(dir string) bool {
 	return unix.Statfs(dir, &s) == nil && s.Type == unix.BPF_FS_MAGIC
 }
 
-func isMountPoint(dir string) bool {
+// IsMounted reports whether dir is a mount point.
+func IsMounted(dir string) bool {
 	var own, parent unix.Stat_t
 	return unix.Stat(dir, &own) == nil && unix.Stat(filepath.Dir(dir), &parent) == nil && own.Dev != parent.Dev
 }
@@ -81,23 +83,18 @@ func mount(dir string) error {
 // withMountsOf1 runs f on a thread in process 1's mount namespace. The thread
 // ends with it.
 func withMountsOf1(f func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		done <- func() error {
-			if err := unix.Unshare(unix.CLONE_FS); err != nil {
-				return fmt.Errorf("unshare: %w", err)
-			}
-			ns, err := os.Open("/proc/1/ns/mnt")
-			if err != nil {
-				return err
-			}
-			defer ns.Close()
-			if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNS); err != nil {
-				return fmt.Errorf("enter the host's mounts: %w", err)
-			}
-			return f()
-		}()
-	}()
-	return <-done
+	return netspace.OwnThread(func() error {
+		if err := unix.Unshare(unix.CLONE_FS); err != nil {
+			return fmt.Errorf("unshare: %w", err)
+		}
+		ns, err := os.Open("/proc/1/ns/mnt")
+		if err != nil {
+			return err
+		}
+		defer ns.Close()
+		if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNS); err != nil {
+			return fmt.Errorf("enter the host's mounts: %w", err)
+		}
+		return f()
+	})
 }

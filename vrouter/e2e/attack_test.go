@@ -168,22 +168,7 @@ func serialized(t testing.TB, all ...gopacket.SerializableLayer) []byte {
 // that it returns waits so long, and returns those that came in.
 func watchFor(t testing.TB, ns netns.NsHandle, device string, part []byte) func(time.Duration) [][]byte {
 	t.Helper()
-	const all = unix.ETH_P_ALL<<8 | unix.ETH_P_ALL>>8 // in network order
-	var fd int
-	if err := in(ns, func() error {
-		d, err := net.InterfaceByName(device)
-		if err != nil {
-			return err
-		}
-		fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-		if err != nil {
-			return err
-		}
-		return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: d.Index})
-	}); err != nil {
-		t.Fatalf("watch device %s: %v", device, err)
-	}
-	t.Cleanup(func() { unix.Close(fd) })
+	fd := packetSocket(t, ns, device, unix.SOCK_RAW)
 	return func(wait time.Duration) (found [][]byte) {
 		time.Sleep(wait)
 		buf := make([]byte, 2048)
@@ -197,4 +182,25 @@ func watchFor(t testing.TB, ns netns.NsHandle, device string, part []byte) func(
 			}
 		}
 	}
+}
+
+// packetSocket returns a socket that receives the packets of a device in both directions. kind is
+// SOCK_RAW or SOCK_DGRAM (packet(7)).
+func packetSocket(t testing.TB, ns netns.NsHandle, device string, kind int) (fd int) {
+	t.Helper()
+	const all = unix.ETH_P_ALL<<8 | unix.ETH_P_ALL>>8 // in network order
+	if err := in(ns, func() error {
+		d, err := net.InterfaceByName(device)
+		if err != nil {
+			return err
+		}
+		if fd, err = unix.Socket(unix.AF_PACKET, kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err != nil {
+			return err
+		}
+		t.Cleanup(func() { unix.Close(fd) })
+		return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: d.Index})
+	}); err != nil {
+		t.Fatalf("open a packet socket on device %s: %v", device, err)
+	}
+	return fd
 }

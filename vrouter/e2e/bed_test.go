@@ -626,16 +626,12 @@ func (n *node) exec(line string) string {
 
 // in runs f on a thread of a namespace; sockets made in it stay there.
 func in(ns netns.NsHandle, f func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // the thread ends with the goroutine
+	return netspace.OwnThread(func() error {
 		if err := netns.Set(ns); err != nil {
-			done <- err
-			return
+			return err
 		}
-		done <- f()
-	}()
-	return <-done
+		return f()
+	})
 }
 
 // nodesOf is the state's nodes, all with these encapsulations and this family

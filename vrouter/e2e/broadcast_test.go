@@ -25,7 +25,7 @@ const (
 func checkBroadcast(t *testing.T, all []*workload) {
 	t.Helper()
 	sender, others := all[0], all[1:]
-	watch := sender.watchDevice(t)
+	watch := packetSocket(t, sender.ns, "eth0", unix.SOCK_DGRAM)
 	listeners := make([]net.PacketConn, len(others))
 	for i, w := range others {
 		must.Succeed(t, in(w.ns, func() (err error) {
@@ -69,28 +69,6 @@ func receive(l net.PacketConn, n int, patience time.Duration) int {
 		}
 	}
 	return n
-}
-
-// watchDevice is a packet socket that sees what enters and leaves the workload.
-func (w *workload) watchDevice(t *testing.T) (fd int) {
-	t.Helper()
-	const all = unix.ETH_P_ALL<<8 | unix.ETH_P_ALL>>8 // in network order
-	err := in(w.ns, func() error {
-		device, err := net.InterfaceByName("eth0")
-		if err != nil {
-			return err
-		}
-		fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-		if err != nil {
-			return err
-		}
-		t.Cleanup(func() { unix.Close(fd) })
-		return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: device.Index})
-	})
-	if err != nil {
-		t.Fatalf("watch the device of %s: %v", w.port.Name, err)
-	}
-	return fd
 }
 
 // countBroadcasts counts those that the device has received and sent.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"windtunnel/internal/pause"
 	"windtunnel/vrouter/store"
 )
 
@@ -60,12 +61,12 @@ func (f *Fleet) Attend(ctx context.Context, node string, me Alive, held func()) 
 				f.log.Error("write this node's alive key: the store denies it; other nodes do not send packets to this node", "error", err)
 			}
 			denied = true
-			if !sleep(ctx, lastRetry) {
+			if pause.For(ctx, lastRetry) != nil {
 				return nil
 			}
 		case err != nil:
 			f.setProblem(err)
-			if !sleep(ctx, time.Second) {
+			if pause.For(ctx, time.Second) != nil {
 				return nil
 			}
 		}
@@ -99,15 +100,6 @@ func (f *Fleet) SetSilent(ports []string) {
 	select {
 	case f.silentChanged <- struct{}{}:
 	default:
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"windtunnel/internal/pause"
 	"windtunnel/vrouter/store"
 )
 
@@ -132,9 +133,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 		if f.stale {
 			f.Peek(func(v *View) { delay += rand.N(1 + time.Duration(len(v.nodes))*readShare) })
 		}
-		select {
-		case <-time.After(delay):
-		case <-ctx.Done():
+		if pause.For(ctx, delay) != nil {
 			return nil
 		}
 		wait = min(2*wait, lastRetry)

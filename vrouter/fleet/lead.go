@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"windtunnel/internal/pause"
 	"windtunnel/vrouter/store"
 )
 
@@ -22,7 +23,7 @@ func (f *Fleet) Lead(ctx context.Context, name string, work func(context.Context
 		if err != nil && ctx.Err() == nil {
 			f.log.Warn("become the leader", "error", err)
 		}
-		sleep(ctx, time.Second)
+		_ = pause.For(ctx, time.Second) // the loop tests ctx
 	}
 }
 

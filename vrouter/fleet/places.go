@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"windtunnel/internal/pause"
 	"windtunnel/vrouter/store"
 )
 
@@ -237,7 +238,7 @@ const unlistTime = 30 * time.Second
 // ends.
 func (f *Fleet) tidy(ctx context.Context) {
 	var before []place
-	for sleep(ctx, unlistTime) {
+	for pause.For(ctx, unlistTime) == nil {
 		var empty []place
 		f.Peek(func(v *View) {
 			if f.has(Need{Nodes: []string{f.node}}) {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"windtunnel/internal/pause"
 )
 
 // otherRun is the namespace of another run.
@@ -124,7 +126,7 @@ func (c *cluster) lookTwice(ctx context.Context, all []otherRun) ([]otherRun, er
 	if !slices.ContainsFunc(all, func(r otherRun) bool { return r.judge(time.Now()) == silent }) {
 		return all, nil
 	}
-	if err := wait(ctx, renewTime+2*time.Second); err != nil {
+	if err := pause.For(ctx, renewTime+2*time.Second); err != nil {
 		return nil, err
 	}
 	for i := range all {
@@ -183,7 +185,7 @@ func (c *cluster) deleteNamespace(ctx context.Context, name string) error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("namespace %s was deleted, and is not gone after %v; `kubectl get all -n %s` shows what is left", name, namespaceTime, name)
 		}
-		if err := wait(ctx, lookTime); err != nil {
+		if err := pause.For(ctx, lookTime); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/procfs"
 
+	"windtunnel/internal/pause"
 	"windtunnel/lab/agent"
 )
 
@@ -74,7 +75,7 @@ func (h holder) hasEnded() bool {
 func (c *cluster) keepLease(ctx context.Context, l lease) {
 	path := leasesPath(l.Metadata.Namespace) + "/" + leaseName
 	for {
-		if wait(ctx, renewTime) != nil {
+		if pause.For(ctx, renewTime) != nil {
 			return
 		}
 		l.Spec.RenewTime = &microTime{time.Now()}

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"windtunnel/internal/pause"
 )
 
 const (
@@ -33,7 +35,7 @@ func (c *cluster) createPod(ctx context.Context, p *podObject) error {
 		default:
 			return notMade(fmt.Sprintf("pod %s on node %s", p.Metadata.Name, p.Spec.NodeName), err)
 		}
-		if err := wait(ctx, lookTime); err != nil {
+		if err := pause.For(ctx, lookTime); err != nil {
 			return err
 		}
 	}
@@ -71,7 +73,7 @@ func (c *cluster) awaitRunning(ctx context.Context, namespace, name string) (*po
 		if time.Now().After(deadline) {
 			return nil, fmt.Errorf("pod %s did not start on node %s within %v: %s", name, p.Spec.NodeName, pullTime, c.lastEvent(ctx, p))
 		}
-		if err := wait(ctx, lookTime); err != nil {
+		if err := pause.For(ctx, lookTime); err != nil {
 			return nil, err
 		}
 	}
@@ -159,7 +161,7 @@ func (c *cluster) deletePod(ctx context.Context, namespace, name string) error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("delete pod %s: it was not gone after %v; its kubelet does not answer", name, goneTime)
 		}
-		if err := wait(ctx, lookTime); err != nil {
+		if err := pause.For(ctx, lookTime); err != nil {
 			return err
 		}
 	}
@@ -176,7 +178,7 @@ func patiently(ctx context.Context, f func() error) error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("the API server did not answer within %v: %w", awayTime, err)
 		}
-		if err := wait(ctx, time.Second); err != nil {
+		if err := pause.For(ctx, time.Second); err != nil {
 			return err
 		}
 	}
@@ -193,14 +195,4 @@ func away(err error) bool {
 		return true
 	}
 	return f.Reason == "" || f.Reason == "ServerTimeout" || f.Code == http.StatusTooManyRequests || f.Code == http.StatusServiceUnavailable
-}
-
-// wait waits for a duration.
-func wait(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
-	}
 }

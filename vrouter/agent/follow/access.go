@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"windtunnel/internal/pause"
 	"windtunnel/vrouter/fleet"
 	"windtunnel/vrouter/model"
 )
@@ -28,7 +29,7 @@ func (f *Follower) KeepAccess(ctx context.Context) {
 					f.log.Warn("cannot connect this node to a network with node_access, or disconnect it", "error", err)
 					told = why
 				}
-				sleepFor(ctx, retryLeaves)
+				_ = pause.For(ctx, retryLeaves) // the loop tests ctx
 			}
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 	jsonv1 "github.com/go-json-experiment/json/v1"
 
+	"windtunnel/internal/pause"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/fleet"
 	"windtunnel/vrouter/model"
@@ -72,7 +73,7 @@ func (f *Follower) saveSlices(ctx context.Context) {
 		case s := <-f.saving.slices:
 			began := time.Now()
 			f.saveSlice(s)
-			sleepFor(ctx, saveShare*time.Since(began))
+			_ = pause.For(ctx, saveShare*time.Since(began)) // the loop tests ctx
 		case <-ctx.Done():
 		}
 	}

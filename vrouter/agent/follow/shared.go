@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"windtunnel/internal/pause"
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/agent/reconcile"
@@ -244,10 +245,10 @@ func (f *Follower) applyFirst(ctx context.Context) (*model.Slice, error) {
 func (f *Follower) KeepAlive(ctx context.Context, me fleet.Alive) {
 	s := f.shared
 	s.wait.Go(func() {
-		for !f.registered(ctx, true) && sleepFor(ctx, retryLeaves) {
+		for !f.registered(ctx, true) && pause.For(ctx, retryLeaves) == nil {
 		}
 		s.wait.Go(func() {
-			for sleepFor(ctx, f.config.RepairInterval) {
+			for pause.For(ctx, f.config.RepairInterval) == nil {
 				f.registered(ctx, false)
 			}
 		})
@@ -356,15 +357,6 @@ func (f *Follower) underlayAddresses() ([]netip.Addr, error) {
 		return f.config.Underlay, nil
 	}
 	return f.space.UnderlayAddresses(f.config.Fabric)
-}
-
-func sleepFor(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // DeleteLater records a port that is deleted on this node. finishLeaving deletes it from

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"runtime"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/netspace"
 	"windtunnel/vrouter/agent/config"
 )
 
@@ -37,12 +37,7 @@ func ChooseDevice(want config.WorkloadDevice) (kind config.WorkloadDevice, why e
 	if want == config.Veth {
 		return want, nil
 	}
-	result := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // not unlocked, so the thread and its namespace end with the goroutine
-		result <- tryNetkit()
-	}()
-	err := <-result
+	err := netspace.OwnThread(tryNetkit)
 	if err == nil {
 		return config.Netkit, nil
 	}

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/fib"
@@ -85,7 +83,7 @@ func endingPins(dir, reached string) (why, unsure string) {
 		return "", ""
 	}
 	if os.Getpid() == 1 {
-		if IsMounted(dir) {
+		if datapath.IsMounted(dir) {
 			why = fmt.Sprintf("this agent is process 1 of a container, and the pins in %s are among the container's mounts", dir)
 		}
 		return why, ""
@@ -116,12 +114,6 @@ func longLivedProcesses() []string {
 		all = append(all, "/proc/2")
 	}
 	return append(all, fmt.Sprintf("/proc/%d", os.Getppid()))
-}
-
-// IsMounted reports whether dir is a mount point.
-func IsMounted(dir string) bool {
-	var own, parent unix.Stat_t
-	return unix.Stat(dir, &own) == nil && unix.Stat(filepath.Dir(dir), &parent) == nil && own.Dev != parent.Dev
 }
 
 // EndingRemedy returns the remedy for pins that vanish when the agent ends.

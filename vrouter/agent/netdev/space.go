@@ -268,16 +268,12 @@ func (s *Space) Link(name string) (netlink.Link, error) {
 // Once runs f in the namespace on a new thread. Use it for calls that take long,
 // because Do would block.
 func (s *Space) Once(f func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+	return netspace.OwnThread(func() error {
 		if err := netns.Set(s.Ns); err != nil {
-			done <- fmt.Errorf("enter network namespace %s (needs root): %w", s.Name, err)
-			return
+			return fmt.Errorf("enter network namespace %s (needs root): %w", s.Name, err)
 		}
-		done <- f()
-	}()
-	return <-done
+		return f()
+	})
 }
 
 // unsteady are the flags (rtnetlink(7)) of addresses that other nodes should not rely on: secondary

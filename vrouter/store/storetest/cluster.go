@@ -243,16 +243,12 @@ func (c *Cluster) links(i int, f func(*netlink.Handle, netlink.Link) error) {
 
 // Do runs a function on a new thread in the hub's namespace.
 func (c *Cluster) Do(f func() error) error {
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+	return netspace.OwnThread(func() error {
 		if err := netns.Set(c.Hub); err != nil {
-			done <- err
-			return
+			return err
 		}
-		done <- f()
-	}()
-	return <-done
+		return f()
+	})
 }
 
 // Dial connects to an address from the hub's namespace.

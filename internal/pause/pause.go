@@ -1,0 +1,17 @@
+// Package pause waits between attempts.
+package pause
+
+import (
+	"context"
+	"time"
+)
+
+// For waits for a duration. If the context ends first, For returns the cause.
+func For(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
