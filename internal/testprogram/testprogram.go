@@ -10,15 +10,15 @@ import (
 	"syscall"
 )
 
-// Directory is the environment variable with the directory of the programs that `make build`
+// directory is the environment variable with the directory of the programs that `make build`
 // made. `make test` sets it. Without it, tests build the programs from the present source.
-const Directory = "WINDTUNNEL_BIN"
+const directory = "WINDTUNNEL_BIN"
 
-// Build returns the path of a program of cmd/. Where Directory is not set, it builds the program
+// Build returns the path of a program of cmd/. Where directory is not set, it builds the program
 // in dir, unless dir has it already.
 func Build(dir, name string) (path string, err error) {
 	HeedHangups()
-	if bin := os.Getenv(Directory); bin != "" {
+	if bin := os.Getenv(directory); bin != "" {
 		return filepath.Join(bin, name), nil
 	}
 	path = filepath.Join(dir, name)

@@ -16,9 +16,9 @@ type entry struct {
 	pair     int // index in the plan's matrix
 }
 
-// Order returns the order of a block's entries: the same for the same seed,
+// order returns the order of a block's entries: the same for the same seed,
 // whatever was run before.
-func Order(seed uint64, block, entries int) []int {
+func order(seed uint64, block, entries int) []int {
 	return rand.New(rand.NewPCG(seed, uint64(block))).Perm(entries)
 }
 
@@ -34,7 +34,7 @@ func (e *Experiment) schedule(block int) []entry {
 		total = 2 * n
 	}
 	list := make([]entry, total)
-	for position, i := range Order(e.Seed, block, total) {
+	for position, i := range order(e.Seed, block, total) {
 		list[position] = entry{scenario: i % n, profiled: i >= n}
 	}
 	return list

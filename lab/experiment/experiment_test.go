@@ -20,8 +20,8 @@ import (
 func TestTheOrderIsAPermutationGivenBySeedAndBlock(t *testing.T) {
 	seen := map[string]bool{}
 	for block := range 20 {
-		o := Order(7, block, 8)
-		if !slices.Equal(o, Order(7, block, 8)) {
+		o := order(7, block, 8)
+		if !slices.Equal(o, order(7, block, 8)) {
 			t.Errorf("block %d: the same seed gives another order", block)
 		}
 		seen[fmt.Sprint(o)] = true
@@ -33,7 +33,7 @@ func TestTheOrderIsAPermutationGivenBySeedAndBlock(t *testing.T) {
 	if len(seen) < 19 {
 		t.Errorf("20 blocks have %d orders", len(seen))
 	}
-	if slices.Equal(Order(7, 0, 8), Order(8, 0, 8)) {
+	if slices.Equal(order(7, 0, 8), order(8, 0, 8)) {
 		t.Error("two seeds give the same order")
 	}
 }
@@ -43,7 +43,7 @@ func TestTheOrderIsAPermutationGivenBySeedAndBlock(t *testing.T) {
 func TestEveryScenarioComesFirstAboutEquallyOften(t *testing.T) {
 	first := make([]int, 4)
 	for block := range 4000 {
-		first[Order(1, block, 4)[0]]++
+		first[order(1, block, 4)[0]]++
 	}
 	for i, n := range first {
 		if n < 900 || n > 1100 {

@@ -108,7 +108,7 @@ func TestCountersTellKnownTraffic(t *testing.T) {
 
 			left, right := d.Namespaces[0], d.Namespaces[1]
 			dev := right.Devices[0]
-			payload := GoodputFromCounters(dev.ReceivedBytes(), dev.RxPackets, TCPHeaders(x.ip))
+			payload := goodputFromCounters(dev.ReceivedBytes(), dev.RxPackets, TCPHeaders(x.ip))
 			// A neighbour or router solicitation can pass too. It is shorter than TCP's headers, so it counts as
 			// less than no payload.
 			const strays = 5

@@ -180,7 +180,7 @@ func (t trialDeltas) fabric(ms sample.Metrics) (packets uint64) {
 			packets += d.RxPackets
 			bits += 8 * float64(d.ReceivedBytes())
 			if t.Colocated || t.receivesData(i) {
-				goodput += 8 * float64(GoodputFromCounters(d.ReceivedBytes(), d.RxPackets, t.Headers))
+				goodput += 8 * float64(goodputFromCounters(d.ReceivedBytes(), d.RxPackets, t.Headers))
 			}
 		}
 	}
@@ -435,7 +435,7 @@ func ipHeader(version int) int {
 	return IPv4Header
 }
 
-// GoodputFromCounters computes the payload, in bytes, from a device's byte and
+// goodputFromCounters computes the payload, in bytes, from a device's byte and
 // packet counters, if every packet has headers of headerBytes. The bytes must
 // include Ethernet headers (DeviceReading.ReceivedBytes).
 //
@@ -446,7 +446,7 @@ func ipHeader(version int) int {
 // A superframe of a device that segments counts as one packet with one set of
 // headers. On a wire it would be many packets. The payload is right for both;
 // the bytes on the wire differ.
-func GoodputFromCounters(bytes, packets uint64, headerBytes int) uint64 {
+func goodputFromCounters(bytes, packets uint64, headerBytes int) uint64 {
 	headers := packets * uint64(max(headerBytes, 0))
 	if headers >= bytes {
 		return 0

@@ -163,7 +163,7 @@ func TestGoodputFromCounters(t *testing.T) {
 		{65226, 1, TCPHeaders(4), 65160},
 		{10, 1, 66, 0},
 	} {
-		if got := GoodputFromCounters(x.bytes, x.packets, x.headers); got != x.want {
+		if got := goodputFromCounters(x.bytes, x.packets, x.headers); got != x.want {
 			t.Errorf("%d bytes in %d packets of %d: %d, want %d", x.bytes, x.packets, x.headers, got, x.want)
 		}
 	}

@@ -51,7 +51,7 @@ func Document(r *model.Report) document.Document {
 		}},
 		document.Section{Title: "Method", Terms: Method(r), Reference: true, Short: "Method"},
 		document.Section{Title: "To repeat", Code: []document.Code{{Lines: Repeat(r)}}, Reference: true, Short: "Repeat"},
-		document.Section{Title: "To repeat a test by hand", Lead: ByHandHint, Code: ByHand(r), Reference: true},
+		document.Section{Title: "To repeat a test by hand", Lead: byHandHint, Code: ByHand(r), Reference: true},
 	)
 	return d
 }

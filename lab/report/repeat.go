@@ -12,8 +12,8 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// ByHandHint tells readers the requirements and limits of the lines of ByHand.
-const ByHandHint = "As root, with windtunnel on PATH. The first line builds the nodes, the fabric and the system, and keeps them; the last line removes them and ends the servers. " +
+// byHandHint tells readers the requirements and limits of the lines of ByHand.
+const byHandHint = "As root, with windtunnel on PATH. The first line builds the nodes, the fabric and the system, and keeps them; the last line removes them and ends the servers. " +
 	"The lab assigns the same addresses as the run did. Scenarios with VMs are not listed, because VMs end with the run. These lines have no meters, no validity checks and no random order. For a suite of your own, write the path of its file in place of its name."
 
 // ByHand returns the shell commands, for root, that repeat a trial of each scenario without the

@@ -304,13 +304,13 @@ func (s Sample) Clean() (clean Sample, left []string) {
 		s.Series = slices.DeleteFunc(slices.Clone(s.Series), dirty)
 		left = append(left, fmt.Sprintf("%d of %d points of the series were not finite numbers and are left out", all-len(s.Series), all))
 	}
-	s.Gates, s.Flags = CleanGates(s.Gates), CleanGates(s.Flags)
+	s.Gates, s.Flags = cleanGates(s.Gates), cleanGates(s.Flags)
 	return s, left
 }
 
-// CleanGates sets figures that are not finite to 0. The gate's message still
+// cleanGates sets figures that are not finite to 0. The gate's message still
 // has them.
-func CleanGates(gates []Gate) []Gate {
+func cleanGates(gates []Gate) []Gate {
 	dirty := func(g Gate) bool { return !units.Finite(g.Value) || !units.Finite(g.Limit) }
 	if !slices.ContainsFunc(gates, dirty) {
 		return gates

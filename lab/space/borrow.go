@@ -123,9 +123,9 @@ func forgetLoan(name string) error {
 	return nil
 }
 
-// LentElsewhere reports whether a namespace has a device of another host namespace
+// lentElsewhere reports whether a namespace has a device of another host namespace
 // than the process's. Only a process in that host namespace can return the device.
-func LentElsewhere(name string) (bool, error) {
+func lentElsewhere(name string) (bool, error) {
 	b, ok, err := loanOf(name)
 	if err != nil || !ok {
 		return false, err

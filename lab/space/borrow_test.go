@@ -138,7 +138,7 @@ echo 2 > /proc/sys/net/ipv4/conf/data/rp_filter`)
 	if err := DeleteHome(node.Name); err != nil { // as a system does when its daemons end
 		t.Error(err)
 	}
-	if elsewhere, err := LentElsewhere(node.Name); err != nil || !elsewhere {
+	if elsewhere, err := lentElsewhere(node.Name); err != nil || !elsewhere {
 		t.Errorf("seen from another namespace: %t, %v", elsewhere, err)
 	}
 	assertNames(t, Delete(node.Name), "belongs to another network namespace")

@@ -63,7 +63,7 @@ func Clean(prefix string) (Cleaned, error) {
 // process there removes them. It also omits those whose loan cannot be read.
 func ours(names []string) (list []string, err error) {
 	for _, n := range names {
-		elsewhere, failed := LentElsewhere(n)
+		elsewhere, failed := lentElsewhere(n)
 		if failed == nil && !elsewhere {
 			list = append(list, n)
 		}

@@ -136,7 +136,7 @@ func (s *Space) Pair(v Veth, peer *Space) error {
 // fewer queues than given; SteerReceive skips unused queues, which have no setting.
 func (s *Space) SteerReceive(device string, queues int, cpus []int) error {
 	for q := range max(queues, 1) {
-		err := s.Sysfs(fmt.Sprintf("%s/queues/rx-%d/rps_cpus", device, q), Mask(cpus))
+		err := s.Sysfs(fmt.Sprintf("%s/queues/rx-%d/rps_cpus", device, q), mask(cpus))
 		if q > 0 && errors.Is(err, os.ErrNotExist) {
 			return nil
 		}
@@ -147,9 +147,9 @@ func (s *Space) SteerReceive(device string, queues int, cpus []int) error {
 	return nil
 }
 
-// Mask prints a CPU set in the form of the kernel's bitmaps: 32-bit hexadecimal
+// mask prints a CPU set in the form of the kernel's bitmaps: 32-bit hexadecimal
 // words, the highest first, separated by commas.
-func Mask(cpus []int) string {
+func mask(cpus []int) string {
 	words := []uint32{0}
 	for _, c := range cpus {
 		for c/32 >= len(words) {

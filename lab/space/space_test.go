@@ -43,7 +43,7 @@ func TestMaskIsTheKernelsBitmapOfCPUs(t *testing.T) {
 		{[]int{32}, "1,00000000"},
 		{[]int{0, 64}, "1,00000000,00000001"},
 	} {
-		if got := Mask(c.cpus); got != c.want {
+		if got := mask(c.cpus); got != c.want {
 			t.Errorf("Mask(%v) = %s, want %s", c.cpus, got, c.want)
 		}
 	}

@@ -1,7 +1,7 @@
 // Package bgp exchanges the routes of virtual networks with routers outside the fleet: VPNv4 and
 // VPNv6 (RFC 4364, 4659) and EVPN (RFC 7432, 8365, 9136). Export returns the paths that a node
 // announces. Resolve chooses the routes that a node uses from the paths that it received. Both are pure.
-// Table has the received paths, and Speaker implements the sessions with GoBGP.
+// table has the received paths, and Speaker implements the sessions with GoBGP.
 package bgp
 
 import (

@@ -369,7 +369,7 @@ func TestANeighborWithVeryManyRoutesLeavesRoomForOthers(t *testing.T) {
 func TestTheOrderOfPathsDoesNotMatter(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 40))
-		table := NewTable(nil)
+		table := newTable(nil)
 		for range 30 {
 			table.Put(path(fmt.Sprintf("10.9.%d.0/24", r.IntN(5)), func(p *Path) {
 				p.NextHop = netip.AddrFrom4([4]byte{10, 0, 1, byte(1 + r.IntN(4))})

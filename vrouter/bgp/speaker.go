@@ -26,9 +26,9 @@ import (
 // Times and limits of the protocol.
 const (
 	retryTime = 5 * time.Second // between two attempts to connect
-	// RestartTime is the maximum time for which the neighbours and this node keep each other's routes
+	// restartTime is the maximum time for which the neighbours and this node keep each other's routes
 	// while the agent restarts (RFC 4724).
-	RestartTime = 120 * time.Second
+	restartTime = 120 * time.Second
 	// deferTime is the maximum time for which a restarted speaker waits for the paths of all neighbours
 	// before it announces paths.
 	deferTime     = 10 * time.Second
@@ -53,7 +53,7 @@ type Speaker struct {
 	version atomic.Uint64 // of the paths in table
 
 	mu        sync.Mutex
-	table     *Table
+	table     *table
 	announced map[Key]*Path
 
 	// sessions guards the fields below. GoBGP's goroutines lock it when they log, so it must not be held
@@ -79,7 +79,7 @@ func (s *Speaker) mayLog(neighbor string) bool {
 func Start(n model.Node, log *slog.Logger, stale, announce []Path, changed func(lost bool)) (*Speaker, error) {
 	ctx, end := context.WithCancel(context.Background())
 	s := &Speaker{
-		node: n, log: log, end: end, changed: changed, table: NewTable(stale), announced: map[Key]*Path{},
+		node: n, log: log, end: end, changed: changed, table: newTable(stale), announced: map[Key]*Path{},
 		reasons: map[netip.Addr]string{}, malformed: map[netip.Addr]malformed{}, refused: map[string]bool{},
 	}
 	s.server = server.NewBgpServer(server.LoggerOption(slog.New(&gobgpLog{Handler: log.Handler(), speaker: s}), new(slog.LevelVar)))
@@ -90,7 +90,7 @@ func Start(n model.Node, log *slog.Logger, stale, announce []Path, changed func(
 		s.Close(false)
 		return nil, err
 	}
-	time.AfterFunc(RestartTime, func() {
+	time.AfterFunc(restartTime, func() {
 		if ctx.Err() == nil {
 			s.settle(netip.Addr{}, "")
 		}
@@ -138,7 +138,7 @@ func (s *Speaker) peer(n model.Neighbor, restarting bool) *api.Peer {
 		// Neighbours are often not on a link of the node.
 		EbgpMultihop: &api.EbgpMultihop{Enabled: true, MultihopTtl: multihop},
 		GracefulRestart: &api.GracefulRestart{
-			Enabled: true, RestartTime: uint32(RestartTime.Seconds()), DeferralTime: uint32(deferTime.Seconds()), NotificationEnabled: true, LonglivedEnabled: true, LocalRestarting: restarting,
+			Enabled: true, RestartTime: uint32(restartTime.Seconds()), DeferralTime: uint32(deferTime.Seconds()), NotificationEnabled: true, LonglivedEnabled: true, LocalRestarting: restarting,
 		},
 	}
 	if interval := uint32(time.Duration(n.BFD).Microseconds()); interval > 0 {
@@ -410,7 +410,7 @@ func (s *Speaker) Neighbors() (all []Neighbor, err error) {
 	return all, err
 }
 
-// Close ends all sessions. If graceful, the neighbours keep this node's routes for RestartTime.
+// Close ends all sessions. If graceful, the neighbours keep this node's routes for restartTime.
 func (s *Speaker) Close(graceful bool) {
 	s.end()
 	if err := s.server.StopBgp(context.Background(), &api.StopBgpRequest{AllowGracefulRestart: graceful}); err != nil {

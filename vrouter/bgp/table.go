@@ -13,13 +13,13 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// Table has the paths that neighbours announced. After a restart of the agent it begins with the paths of
+// table has the paths that neighbours announced. After a restart of the agent it begins with the paths of
 // the previous run, marked as stale, so that the node keeps forwarding. Settle removes them when the
 // neighbours have announced their paths again.
 //
 // A reflector can announce hundreds of thousands of paths that no network imports. So a path takes few bytes, without
 // pointers: paths with equal attributes share them.
-type Table struct {
+type table struct {
 	paths     map[key]value
 	neighbors []netip.Addr // by key.neighbor
 	sets      []attributes // by value.set
@@ -71,9 +71,9 @@ type attributes struct {
 
 var kinds = []Kind{VPN, Station, Multicast, Prefix}
 
-// NewTable returns a table with the paths of the agent's previous run, which become stale.
-func NewTable(stale []Path) *Table {
-	t := &Table{paths: map[key]value{}, numbers: map[attributes]uint32{}, counts: map[source]int{}, hops: map[netip.Addr]int{}, chosen: map[key]bool{}}
+// newTable returns a table with the paths of the agent's previous run, which become stale.
+func newTable(stale []Path) *table {
+	t := &table{paths: map[key]value{}, numbers: map[attributes]uint32{}, counts: map[source]int{}, hops: map[netip.Addr]int{}, chosen: map[key]bool{}}
 	for _, p := range stale {
 		p.Stale = true
 		t.Put(p)
@@ -82,7 +82,7 @@ func NewTable(stale []Path) *Table {
 }
 
 // keyOf returns the key of a path in the table. A new neighbour gets a number.
-func (t *Table) keyOf(k Key) key {
+func (t *table) keyOf(k Key) key {
 	neighbor := slices.Index(t.neighbors, k.Neighbor)
 	if neighbor < 0 {
 		neighbor, t.neighbors = len(t.neighbors), append(t.neighbors, k.Neighbor)
@@ -116,7 +116,7 @@ func attributesOf(p *Path) attributes {
 }
 
 // path returns the path with a key.
-func (t *Table) path(k key) Path {
+func (t *table) path(k key) Path {
 	v := t.paths[k]
 	a := &t.sets[v.set]
 	p := Path{
@@ -142,7 +142,7 @@ func (t *Table) path(k key) Path {
 }
 
 // Put adds or replaces a path. It returns how many paths of the same family the neighbour has then.
-func (t *Table) Put(p Path) int {
+func (t *table) Put(p Path) int {
 	k, a := t.keyOf(p.Key()), attributesOf(&p)
 	t.withdraw(k)
 	set, known := t.numbers[a]
@@ -163,7 +163,7 @@ func (t *Table) Put(p Path) int {
 	return t.counts[a.source]
 }
 
-func (t *Table) count(set uint32, n int) {
+func (t *table) count(set uint32, n int) {
 	a := &t.sets[set]
 	t.uses[set] += n
 	t.counts[a.source] += n
@@ -177,9 +177,9 @@ func (t *Table) count(set uint32, n int) {
 }
 
 // Withdraw removes a path. It reports whether the table had it.
-func (t *Table) Withdraw(k Key) bool { return t.withdraw(t.keyOf(k)) }
+func (t *table) Withdraw(k Key) bool { return t.withdraw(t.keyOf(k)) }
 
-func (t *Table) withdraw(k key) bool {
+func (t *table) withdraw(k key) bool {
 	v, has := t.paths[k]
 	if has {
 		delete(t.paths, k)
@@ -190,7 +190,7 @@ func (t *Table) withdraw(k key) bool {
 }
 
 // drop removes the paths with attributes for which gone returns true.
-func (t *Table) drop(gone func(*attributes) bool) {
+func (t *table) drop(gone func(*attributes) bool) {
 	is, some := make([]bool, len(t.sets)), false
 	for i := range t.sets {
 		is[i] = t.uses[i] > 0 && gone(&t.sets[i])
@@ -208,21 +208,21 @@ func (t *Table) drop(gone func(*attributes) bool) {
 
 // Settle removes the stale paths of a neighbour in a family, after the neighbour has announced all its
 // paths again. An invalid neighbour stands for all neighbours, and an empty family for all families.
-func (t *Table) Settle(neighbor netip.Addr, f model.BGPFamily) {
+func (t *table) Settle(neighbor netip.Addr, f model.BGPFamily) {
 	t.drop(func(a *attributes) bool {
 		return a.stale && (!neighbor.IsValid() || a.neighbor == neighbor) && (f == "" || a.family == f)
 	})
 }
 
 // Keep removes all paths except those of the given neighbours.
-func (t *Table) Keep(neighbors []model.Neighbor) {
+func (t *table) Keep(neighbors []model.Neighbor) {
 	t.drop(func(a *attributes) bool {
 		return !slices.ContainsFunc(neighbors, func(n model.Neighbor) bool { return n.Address == a.neighbor })
 	})
 }
 
 // Count returns the number of paths of a neighbour, and how many of them are stale.
-func (t *Table) Count(neighbor netip.Addr) (all, stale int) {
+func (t *table) Count(neighbor netip.Addr) (all, stale int) {
 	for i := range t.sets {
 		if a := &t.sets[i]; a.neighbor == neighbor {
 			all += t.uses[i]
@@ -242,11 +242,11 @@ func (a *attributes) hasOneOf(targets map[model.RouteTarget]bool) bool {
 }
 
 // Paths returns all paths, sorted. The result is never nil.
-func (t *Table) Paths() []Path { return sorted(t, maps.Keys(t.paths), len(t.paths)) }
+func (t *table) Paths() []Path { return sorted(t, maps.Keys(t.paths), len(t.paths)) }
 
 // PathsTo returns the paths that have one of the targets, sorted. If the targets are those of the last call, it does not
 // look at the other paths. The result is never nil.
-func (t *Table) PathsTo(targets map[model.RouteTarget]bool) []Path {
+func (t *table) PathsTo(targets map[model.RouteTarget]bool) []Path {
 	if !maps.Equal(targets, t.targets) {
 		t.targets, t.chosen = targets, map[key]bool{}
 		has := make([]bool, len(t.sets))
@@ -262,7 +262,7 @@ func (t *Table) PathsTo(targets map[model.RouteTarget]bool) []Path {
 	return sorted(t, maps.Keys(t.chosen), len(t.chosen))
 }
 
-func sorted(t *Table, keys iter.Seq[key], n int) []Path {
+func sorted(t *table, keys iter.Seq[key], n int) []Path {
 	all := make([]Path, 0, n)
 	for k := range keys {
 		all = append(all, t.path(k))

@@ -14,7 +14,7 @@ import (
 // A table returns only the paths that have one of the targets.
 func TestATableHasThePathsOfTargets(t *testing.T) {
 	other, both := target("64512:7"), []model.RouteTarget{target("64512:7"), target("64512:1")}
-	table := NewTable(nil)
+	table := newTable(nil)
 	table.Put(path("10.9.0.0/24", nil))
 	table.Put(path("10.10.0.0/24", func(p *Path) { p.Targets = []model.RouteTarget{other} }))
 	table.Put(path("10.11.0.0/24", func(p *Path) { p.Targets = both }))
@@ -62,7 +62,7 @@ func TestATableReturnsThePathsThatItGot(t *testing.T) {
 			p.Family, p.Kind, p.Prefix, p.Origin = model.EVPN, Multicast, netip.Prefix{}, netip.MustParseAddr("192.0.2.9")
 		}),
 	}
-	table := NewTable(nil)
+	table := newTable(nil)
 	for range 2 { // the second time replaces them
 		for _, p := range all {
 			table.Put(p)

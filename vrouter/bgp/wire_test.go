@@ -172,7 +172,7 @@ func updates(message []byte) (all []*apiutil.Path) {
 
 // quiet returns a speaker without sessions.
 func quiet() *Speaker {
-	return &Speaker{node: testSite().Node, table: NewTable(nil), changed: func(bool) {}}
+	return &Speaker{node: testSite().Node, table: newTable(nil), changed: func(bool) {}}
 }
 
 // take lets the speaker receive a message. The paths can be resolved, printed and stored, and the table is as before when
@@ -189,7 +189,7 @@ func take(t *testing.T, message []byte) {
 	kept := must.Get(json.Marshal(s.Received()))(t)
 	var again []Path
 	must.Succeed(t, json.Unmarshal(kept, &again))
-	if got := NewTable(again); len(got.paths) != s.Count() || !maps.EqualFunc(got.paths, s.table.paths, func(a, b value) bool { return a.label == b.label && a.routed == b.routed }) {
+	if got := newTable(again); len(got.paths) != s.Count() || !maps.EqualFunc(got.paths, s.table.paths, func(a, b value) bool { return a.label == b.label && a.routed == b.routed }) {
 		t.Errorf("the stored paths are read as %v, want %v", got.paths, s.table.paths)
 	}
 	for _, w := range all {

@@ -104,6 +104,6 @@ func (v *View) checkSchema(c *store.Commit) {
 		if c.Put == nil {
 			c.Put = map[string][]byte{}
 		}
-		c.Put[keySchema], c.Put[keyID] = encode(schema{SchemaVersion}), encode(rand.Text())
+		c.Put[keySchema], c.Put[keyID] = encode(schema{schemaVersion}), encode(rand.Text())
 	}
 }

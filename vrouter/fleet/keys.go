@@ -65,8 +65,8 @@ const (
 	inInstalls  = "installs/"
 )
 
-// SchemaVersion is the only schema version that this program reads and writes.
-const SchemaVersion = 4
+// schemaVersion is the only schema version that this program reads and writes.
+const schemaVersion = 4
 
 type schema struct {
 	Version int `json:"version"`
@@ -78,10 +78,10 @@ type SchemaError struct{ Version int }
 
 func (e *SchemaError) Error() string {
 	remedy := "upgrade this vrouter"
-	if e.Version < SchemaVersion {
+	if e.Version < schemaVersion {
 		remedy = "save the state with the older vrouter (`vrouter state`), delete the store's keys, and apply the state with this one"
 	}
-	return fmt.Sprintf("use the store: it has schema %d, but this vrouter supports only schema %d; nothing was changed; %s", e.Version, SchemaVersion, remedy)
+	return fmt.Sprintf("use the store: it has schema %d, but this vrouter supports only schema %d; nothing was changed; %s", e.Version, schemaVersion, remedy)
 }
 
 // portKey returns the key of a port. The key contains all values that only one port may

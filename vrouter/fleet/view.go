@@ -75,7 +75,7 @@ func newView(i store.Image) (*View, error) {
 
 // known returns a *SchemaError if another version of the program has written the store.
 func (v *View) known() error {
-	if v.revisions[keySchema] != 0 && v.schema.Version != SchemaVersion {
+	if v.revisions[keySchema] != 0 && v.schema.Version != schemaVersion {
 		return &SchemaError{v.schema.Version}
 	}
 	return nil

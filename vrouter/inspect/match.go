@@ -83,7 +83,7 @@ func parseEnd(s string) (End, error) {
 	if address == "" && e.Port != 0 {
 		return e, nil
 	}
-	prefix, err := ParsePrefix(address)
+	prefix, err := parsePrefix(address)
 	if err != nil {
 		return End{}, err
 	}
@@ -91,8 +91,8 @@ func parseEnd(s string) (End, error) {
 	return e, nil
 }
 
-// ParsePrefix parses a prefix, or an address as a prefix of full length.
-func ParsePrefix(s string) (netip.Prefix, error) {
+// parsePrefix parses a prefix, or an address as a prefix of full length.
+func parsePrefix(s string) (netip.Prefix, error) {
 	if a, err := netip.ParseAddr(s); err == nil && a.Zone() == "" {
 		return netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()), nil
 	}

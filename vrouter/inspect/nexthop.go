@@ -78,7 +78,7 @@ func (p Path) String() string {
 // NexthopFields returns all fields of one nexthop, with a line per path and per
 // member. It takes the names of the members from all.
 func NexthopFields(n Nexthop, all []Nexthop) Fields {
-	names := NexthopNames(all)
+	names := nexthopNames(all)
 	fields := NexthopTable([]Nexthop{n}).Fields(0)
 	if len(n.Paths) > 0 || len(n.Members) > 0 {
 		fields = fields[:len(fields)-1]
@@ -105,9 +105,9 @@ func NexthopFields(n Nexthop, all []Nexthop) Fields {
 	return fields
 }
 
-// NexthopNames maps nexthop ids to names. It always has id 0, which discards
+// nexthopNames maps nexthop ids to names. It always has id 0, which discards
 // packets, as every empty entry of the nexthop table does.
-func NexthopNames(all []Nexthop) map[uint32]string {
+func nexthopNames(all []Nexthop) map[uint32]string {
 	names := map[uint32]string{0: "discard"}
 	for _, n := range all {
 		names[n.ID] = n.Name

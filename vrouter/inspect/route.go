@@ -7,7 +7,7 @@ import (
 
 // RouteTable shows routes as `rt --dump` does, with the names of their nexthops.
 func RouteTable(rows []Route, nexthops []Nexthop) Table {
-	names := NexthopNames(nexthops)
+	names := nexthopNames(nexthops)
 	t := Table{
 		Empty: "no routes",
 		Columns: []Column{
@@ -42,7 +42,7 @@ func LongestMatch(rows []Route, vrf uint32, to netip.Addr) (Route, bool) {
 
 // BridgeTable shows bridge entries as `rt --dump --family bridge` does.
 func BridgeTable(rows []Bridge, nexthops []Nexthop) Table {
-	names := NexthopNames(nexthops)
+	names := nexthopNames(nexthops)
 	t := Table{
 		Empty: "no bridge entries",
 		Columns: []Column{
@@ -71,7 +71,7 @@ func VNITable(rows []Target, nexthops []Nexthop) Table {
 }
 
 func targets(id, empty string, rows []Target, nexthops []Nexthop) Table {
-	names := NexthopNames(nexthops)
+	names := nexthopNames(nexthops)
 	t := Table{
 		Empty: empty,
 		Columns: []Column{

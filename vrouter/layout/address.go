@@ -25,8 +25,8 @@ func (a Address) Addr() netip.Addr {
 	return netip.AddrFrom16(a.Bytes).Unmap()
 }
 
-// Family returns the value of enum protocol_family.
-func Family(a netip.Addr) uint8 {
+// family returns the value of enum protocol_family.
+func family(a netip.Addr) uint8 {
 	if a.Is4() {
 		return 4
 	}
@@ -76,7 +76,7 @@ func Network16(v uint16) uint16 {
 func (r Rule) With(remote netip.Prefix) Rule {
 	if remote.IsValid() {
 		a := remote.Masked().Addr()
-		r.Family, r.Remote, r.Mask = Family(a), AddressOf(a), MaskOf(remote.Bits()+128-a.BitLen())
+		r.Family, r.Remote, r.Mask = family(a), AddressOf(a), MaskOf(remote.Bits()+128-a.BitLen())
 	}
 	return r
 }
@@ -89,7 +89,7 @@ func SenderOf(vrf, remote uint32, p netip.Prefix) SenderKey {
 		return k
 	}
 	a := p.Masked().Addr()
-	k.Family, k.Address = Family(a), AddressOf(a)
+	k.Family, k.Address = family(a), AddressOf(a)
 	k.Prefixlen += uint32(p.Bits() + 128 - a.BitLen())
 	return k
 }

@@ -98,7 +98,7 @@ func Bits(all ...model.Encapsulation) (bits uint8) {
 // PathOf returns a path through the device with an ifindex. gateway is the next hop; on the
 // destination's link it is the destination.
 func PathOf(source, destination, gateway netip.Addr, oif uint32) Path {
-	return Path{Source: AddressOf(source), Destination: AddressOf(destination), Gateway: AddressOf(gateway), GatewayFamily: Family(gateway), Oif: oif}
+	return Path{Source: AddressOf(source), Destination: AddressOf(destination), Gateway: AddressOf(gateway), GatewayFamily: family(gateway), Oif: oif}
 }
 
 // SetPaths sets the paths of a tunnel: at most MaxPaths, all of one family.
@@ -107,7 +107,7 @@ func (n *Nexthop) SetPaths(all ...Path) {
 	n.Paths = uint8(copy(n.Path[:], all))
 	n.Family = 0
 	if len(all) > 0 {
-		n.Family = Family(all[0].Destination.Addr())
+		n.Family = family(all[0].Destination.Addr())
 	}
 }
 

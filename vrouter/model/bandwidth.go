@@ -18,11 +18,11 @@ type Bandwidth struct {
 // Rate is in bits of Ethernet frames per second.
 type Rate uint64
 
-// Smallest and largest rate of a limit. Below LeastRate the transmission of a
+// Smallest and largest rate of a limit. Below leastRate the transmission of a
 // full frame takes seconds.
 const (
-	LeastRate Rate = 8_000
-	MostRate  Rate = 400_000_000_000
+	leastRate Rate = 8_000
+	mostRate  Rate = 400_000_000_000
 )
 
 var rateUnits = []struct {
@@ -30,8 +30,8 @@ var rateUnits = []struct {
 	bits   Rate
 }{{"G", 1_000_000_000}, {"M", 1_000_000}, {"k", 1_000}, {"", 1}}
 
-// ParseRate parses a rate such as 100M, 2.5Gbit or 64000; k, M and G are decimal.
-func ParseRate(text string) (Rate, error) {
+// parseRate parses a rate such as 100M, 2.5Gbit or 64000; k, M and G are decimal.
+func parseRate(text string) (Rate, error) {
 	number := strings.TrimSuffix(text, "bit")
 	for _, u := range rateUnits {
 		digits, is := strings.CutSuffix(number, u.suffix)
@@ -39,7 +39,7 @@ func ParseRate(text string) (Rate, error) {
 			continue
 		}
 		n, err := strconv.ParseFloat(digits, 64)
-		if bits := n * float64(u.bits); err == nil && bits >= 0 && bits <= float64(MostRate) && bits == math.Trunc(bits) {
+		if bits := n * float64(u.bits); err == nil && bits >= 0 && bits <= float64(mostRate) && bits == math.Trunc(bits) {
 			return Rate(bits), nil
 		}
 		break
@@ -47,7 +47,7 @@ func ParseRate(text string) (Rate, error) {
 	return 0, fmt.Errorf("%q is not a rate; write bits per second, such as 100M or 2.5G", phrase.Clip(text))
 }
 
-// String formats a rate in the syntax of ParseRate.
+// String formats a rate in the syntax of parseRate.
 func (r Rate) String() string {
 	for _, u := range rateUnits {
 		if r%u.bits == 0 && r > 0 {
@@ -62,14 +62,14 @@ func (r Rate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (r *Rate) UnmarshalText(text []byte) (err error) {
-	*r, err = ParseRate(string(text))
+	*r, err = parseRate(string(text))
 	return err
 }
 
 func (v *validation) checkBandwidth(p *Port) {
 	for key, rate := range map[string]Rate{"ingress": p.Bandwidth.Ingress, "egress": p.Bandwidth.Egress} {
-		if rate != 0 && (rate < LeastRate || rate > MostRate) {
-			v.fail("port", p.Name, "bandwidth: %s %s is not between %s and %s", key, rate, LeastRate, MostRate)
+		if rate != 0 && (rate < leastRate || rate > mostRate) {
+			v.fail("port", p.Name, "bandwidth: %s %s is not between %s and %s", key, rate, leastRate, mostRate)
 		}
 	}
 	if p.Attach.Device != "" && p.Bandwidth.Egress != 0 {

@@ -10,8 +10,8 @@ import (
 // MaxFloating is the number of floating addresses of a port.
 const MaxFloating = 2
 
-// FirstNATPort is the least source port of packets that leave a network with a pool.
-const FirstNATPort = 1024
+// firstNATPort is the least source port of packets that leave a network with a pool.
+const firstNATPort = 1024
 
 // Addresses returns the addresses in the subnets and the floating addresses of a port, and an address that stands for its
 // NATSlot. No other port of the network may have one of them.
@@ -56,7 +56,7 @@ func (n Network) slotsPerAddress() uint16 {
 	if n.NATPorts == 0 {
 		return 0
 	}
-	return (math.MaxUint16 - FirstNATPort + 1) / n.NATPorts
+	return (math.MaxUint16 - firstNATPort + 1) / n.NATPorts
 }
 
 // shared returns the pool's first prefix of each family.
@@ -79,13 +79,13 @@ type Share struct {
 // different addresses or different ports, because their NATSlot differs.
 func (n Network) NodeShare(host Port) Share {
 	if n.NATPorts == 0 {
-		return Share{host.Floating, FirstNATPort, math.MaxUint16}
+		return Share{host.Floating, firstNATPort, math.MaxUint16}
 	}
 	if host.NATSlot == 0 || host.NATSlot > n.NATSlots() {
 		return Share{}
 	}
 	slot := host.NATSlot - 1
-	s := Share{FirstPort: FirstNATPort + slot%n.slotsPerAddress()*n.NATPorts}
+	s := Share{FirstPort: firstNATPort + slot%n.slotsPerAddress()*n.NATPorts}
 	s.LastPort = s.FirstPort + n.NATPorts - 1
 	for _, p := range n.shared() {
 		a := p.Addr()
@@ -181,7 +181,7 @@ func (v *validation) checkPool(n Network) {
 		v.fail("network", n.Name, "nat_pool: a pool needs node_access; set node_access, or remove the pool")
 	}
 	if n.NATPorts > 0 && (len(n.NATPool) == 0 || n.NATPorts < 64 || n.slotsPerAddress() == 0) {
-		v.fail("network", n.Name, "nat_ports: %d ports of each node need a nat_pool, and must be 64 to %d; change nat_ports", n.NATPorts, math.MaxUint16-FirstNATPort+1)
+		v.fail("network", n.Name, "nat_ports: %d ports of each node need a nat_pool, and must be 64 to %d; change nat_ports", n.NATPorts, math.MaxUint16-firstNATPort+1)
 	}
 	for i, p := range n.NATPool {
 		if wrong := notCanonical(p); wrong != "" {

@@ -20,9 +20,9 @@ type RouteTarget [8]byte
 // 4364 section 4.2). The zero value is automatic: Network.Distinguisher chooses it.
 type RouteDistinguisher [8]byte
 
-// MaxTargets is the maximum number of imported or exported route targets of a network. They fit
+// maxTargets is the maximum number of imported or exported route targets of a network. They fit
 // into one BGP message beside its other attributes.
-const MaxTargets = 64
+const maxTargets = 64
 
 const (
 	routeTargetSubtype = 2      // second byte of the extended community
@@ -67,8 +67,8 @@ func (t *RouteTarget) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// ParseRouteDistinguisher parses auto, or the text of a route distinguisher in the forms of a route target.
-func ParseRouteDistinguisher(text string) (RouteDistinguisher, error) {
+// parseRouteDistinguisher parses auto, or the text of a route distinguisher in the forms of a route target.
+func parseRouteDistinguisher(text string) (RouteDistinguisher, error) {
 	if text == automatic {
 		return RouteDistinguisher{}, nil
 	}
@@ -101,7 +101,7 @@ func (d RouteDistinguisher) MarshalText() ([]byte, error) { return []byte(d.Stri
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (d *RouteDistinguisher) UnmarshalText(text []byte) (err error) {
-	*d, err = ParseRouteDistinguisher(string(text))
+	*d, err = parseRouteDistinguisher(string(text))
 	return err
 }
 
@@ -181,8 +181,8 @@ func (v *validation) checkTargets(n Network) {
 		field   string
 		targets []RouteTarget
 	}{{"import", n.Import}, {"export", n.Export}} {
-		if len(of.targets) > MaxTargets {
-			v.fail("network", n.Name, "%s: %d route targets, at most %d are allowed; remove some", of.field, len(of.targets), MaxTargets)
+		if len(of.targets) > maxTargets {
+			v.fail("network", n.Name, "%s: %d route targets, at most %d are allowed; remove some", of.field, len(of.targets), maxTargets)
 			continue
 		}
 		for i, t := range of.targets {

@@ -35,7 +35,7 @@ func TestRouteTargetsHaveTheBytesOfBGP(t *testing.T) {
 		if err != nil || got != want || got.String() != text {
 			t.Errorf("%s is %x, written %s, error %v; want %x", text, got, got, err, want)
 		}
-		d, err := ParseRouteDistinguisher(text)
+		d, err := parseRouteDistinguisher(text)
 		if err != nil || d.String() != text || d[0] != 0 || d[1] != want[0] || [6]byte(d[2:]) != [6]byte(want[2:]) {
 			t.Errorf("the route distinguisher %s is %x, written %s, error %v", text, d, d, err)
 		}
@@ -47,7 +47,7 @@ func TestRouteTargetsHaveTheBytesOfBGP(t *testing.T) {
 		if got, err := ParseRouteTarget(text); err == nil || !strings.HasSuffix(err.Error(), administeredForms) || got != (RouteTarget{}) {
 			t.Errorf("%q is the route target %s, error %v", text, got, err)
 		}
-		if got, err := ParseRouteDistinguisher(text); (err == nil) != (text == "auto") || got != (RouteDistinguisher{}) {
+		if got, err := parseRouteDistinguisher(text); (err == nil) != (text == "auto") || got != (RouteDistinguisher{}) {
 			t.Errorf("%q is the route distinguisher %s, error %v", text, got, err)
 		}
 	}
@@ -70,7 +70,7 @@ func TestOtherRouteTargetsAreHexadecimal(t *testing.T) {
 		"0x0002000000010005": {0, 2, 0, 0, 0, 1, 0, 5},
 		"0xff00000000000000": {0xff},
 	} {
-		got, err := ParseRouteDistinguisher(text)
+		got, err := parseRouteDistinguisher(text)
 		if err != nil || got != want || got.String() != text {
 			t.Errorf("%s is %x, written %s, error %v; want %x", text, got, got, err, want)
 		}
@@ -80,7 +80,7 @@ func TestOtherRouteTargetsAreHexadecimal(t *testing.T) {
 			t.Errorf("%q is the route target %s", text, got)
 		}
 	}
-	if got, err := ParseRouteDistinguisher("0x0000fc0000000001"); err == nil {
+	if got, err := parseRouteDistinguisher("0x0000fc0000000001"); err == nil {
 		t.Errorf("the text of 64512:1 in another form is the route distinguisher %s", got)
 	}
 }
@@ -107,7 +107,7 @@ func TestTheRouteDistinguisherIsAutomaticOrConfigured(t *testing.T) {
 
 func TestRouteTargetsOfANetworkAreChecked(t *testing.T) {
 	var many []RouteTarget
-	for i := range MaxTargets + 1 {
+	for i := range maxTargets + 1 {
 		many = append(many, targets(fmt.Sprintf("64512:%d", i))...)
 	}
 	red := func(change func(*Network)) func(*State) { return func(s *State) { change(&s.Networks[0]) } }
@@ -117,7 +117,7 @@ func TestRouteTargetsOfANetworkAreChecked(t *testing.T) {
 		{"too many targets", red(func(n *Network) { n.Export = many }), `network "red": export: 65 route targets, at most 64 are allowed; remove some`},
 	})
 	if err := edited(red(func(n *Network) { n.Import, n.Export = many[1:], many[1:] })).Validate(); err != nil {
-		t.Errorf("%d targets: %v", MaxTargets, err)
+		t.Errorf("%d targets: %v", maxTargets, err)
 	}
 }
 

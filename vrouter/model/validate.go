@@ -17,7 +17,7 @@ const (
 	MaxLabel     = 1<<20 - 1
 	MaxECMP      = 16
 	MaxRules     = 255 // rules that apply to one port
-	MaxUnderlay  = 4   // addresses of a family on a node
+	maxUnderlay  = 4   // addresses of a family on a node
 	MaxSources   = 4   // addresses and allowed prefixes of a family on a port
 )
 
@@ -193,8 +193,8 @@ func (v *validation) checkNodes() {
 				v.fail("node", n.Name, "underlay: %s is already used by node %q; choose another", a, other)
 			}
 			owners[a] = n.Name
-			if count[a.Is4()]++; count[a.Is4()] == MaxUnderlay+1 {
-				v.fail("node", n.Name, "underlay: more than %d addresses of a family", MaxUnderlay)
+			if count[a.Is4()]++; count[a.Is4()] == maxUnderlay+1 {
+				v.fail("node", n.Name, "underlay: more than %d addresses of a family", maxUnderlay)
 			}
 		}
 		seen := map[Encapsulation]bool{}

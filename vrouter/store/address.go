@@ -34,8 +34,8 @@ const (
 	KindEtcd     Kind = "etcd"
 )
 
-// DefaultPrefix is the prefix of a fleet's keys in a shared etcd.
-const DefaultPrefix = "/vrouter"
+// defaultPrefix is the prefix of a fleet's keys in a shared etcd.
+const defaultPrefix = "/vrouter"
 
 const (
 	schemeTLS      = "etcd"
@@ -49,13 +49,13 @@ func ParseAddress(text string) (Address, error) {
 	case "", string(KindFile):
 		return Address{Kind: KindFile}, nil
 	case string(KindEmbedded):
-		return Address{Kind: KindEmbedded, Prefix: DefaultPrefix}, nil
+		return Address{Kind: KindEmbedded, Prefix: defaultPrefix}, nil
 	}
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok || scheme != schemeTLS && scheme != schemeInsecure {
 		return Address{}, fmt.Errorf("unknown store %q; write file, embedded, or etcd://HOST:PORT,HOST:PORT", text)
 	}
-	a := Address{Kind: KindEtcd, Prefix: DefaultPrefix}
+	a := Address{Kind: KindEtcd, Prefix: defaultPrefix}
 	if user, behind, has := strings.Cut(rest, "@"); has {
 		name, password, _ := strings.Cut(user, ":")
 		var err error
@@ -122,7 +122,7 @@ func (a Address) String() string {
 		hosts = append(hosts, host)
 	}
 	text := scheme + "://" + strings.Join(hosts, ",")
-	if a.Prefix != DefaultPrefix {
+	if a.Prefix != defaultPrefix {
 		text += a.Prefix
 	}
 	return text

@@ -67,7 +67,7 @@ func OpenEmbedded(o EmbeddedOptions) (*Etcd, error) {
 		return nil, unreadable(c.Dir, fmt.Errorf("it was not ready within %v", startTimeout))
 	}
 	client := v3client.New(server.Server)
-	e := newEtcd(client, DefaultPrefix, string(KindEmbedded), func() error {
+	e := newEtcd(client, defaultPrefix, string(KindEmbedded), func() error {
 		client.Close() // it returns only the error of its cancelled context
 		server.Close()
 		return nil

@@ -108,8 +108,8 @@ type Commit struct {
 	Delete []string
 }
 
-// MaxValue is the maximum size of a value in bytes.
-const MaxValue = 1 << 20
+// maxValue is the maximum size of a value in bytes.
+const maxValue = 1 << 20
 
 // ErrCompacted says that a watch cannot continue from a revision.
 var ErrCompacted = errors.New("the store no longer has the changes since that revision")
@@ -160,8 +160,8 @@ func (c Commit) check(maxKeys int) error {
 		}
 	}
 	for key, value := range c.Put {
-		if len(value) > MaxValue {
-			return fmt.Errorf("commit: the value of %s has %d bytes, at most %d are allowed", key, len(value), MaxValue)
+		if len(value) > maxValue {
+			return fmt.Errorf("commit: the value of %s has %d bytes, at most %d are allowed", key, len(value), maxValue)
 		}
 	}
 	return nil

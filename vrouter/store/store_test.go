@@ -256,7 +256,7 @@ func TestUniqueKeysAreNotSent(t *testing.T) {
 
 func TestWhatNoStoreTakesIsRefused(t *testing.T) {
 	kinds(t, func(t *testing.T, s Store) {
-		commits := []Commit{{Put: map[string][]byte{"a": make([]byte, MaxValue+1)}}, {Put: put("a", "b"), Delete: []string{"a"}}}
+		commits := []Commit{{Put: map[string][]byte{"a": make([]byte, maxValue+1)}}, {Put: put("a", "b"), Delete: []string{"a"}}}
 		if s.MaxKeys() < 1000 {
 			many := map[string][]byte{}
 			for i := range s.MaxKeys() + 1 {

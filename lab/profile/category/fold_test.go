@@ -126,7 +126,7 @@ func TestABadTableIsRefusedWithItsLine(t *testing.T) {
 		"TCP\tthrough\ttcp_*":           "line 1: every verb but through",
 		"# nothing but a comment\n\n  ": "no rule",
 	} {
-		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want an error with %q", text, err, want)
 		}
 	}
@@ -137,7 +137,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("a\tlends\t[")
 	f.Add("\t\t\t")
 	f.Fuzz(func(t *testing.T, text string) {
-		rules, err := Parse(text)
+		rules, err := parse(text)
 		if (rules == nil) == (err == nil) {
 			t.Fatalf("rules %v and error %v", rules, err)
 		}

@@ -42,12 +42,12 @@ const none = "-"
 var standard string
 
 // Standard returns the rules that the lab uses.
-func Standard() (*Rules, error) { return Parse(standard) }
+func Standard() (*Rules, error) { return parse(standard) }
 
-// Parse reads rules: lines of category, verb and symbol patterns, separated
+// parse reads rules: lines of category, verb and symbol patterns, separated
 // by tabs; the patterns among themselves by spaces. # begins a comment. A
 // pattern is a glob (path.Match).
-func Parse(text string) (*Rules, error) {
+func parse(text string) (*Rules, error) {
 	t := &Rules{known: map[string]int{}}
 	for n, line := range strings.Split(text, "\n") {
 		line, _, _ = strings.Cut(line, "#")
@@ -100,7 +100,7 @@ func (t *Rules) search(symbol string) int {
 		name, _, _ = strings.Cut(symbol, ".")
 	}
 	for i, r := range t.rules {
-		if ok, _ := path.Match(r.pattern, name); ok { // patterns were checked by Parse
+		if ok, _ := path.Match(r.pattern, name); ok { // patterns were checked by parse
 			return i
 		}
 	}

@@ -59,7 +59,7 @@ type Comparison struct {
 	MoreB       []RunInfo    `json:"b_more,omitempty"`
 	Environment []Difference `json:"environment"` // the machine's first
 	Plan        []Difference `json:"plan"`
-	// OtherMachine: the runs are from different machines. Across: the options
+	// otherMachine: the runs are from different machines. Across: the options
 	// allow verdicts all the same.
 	OtherMachine bool       `json:"other_machine"`
 	Across       bool       `json:"across_machines,omitempty"`
@@ -70,9 +70,9 @@ type Comparison struct {
 	Judgement    *Judgement `json:"judgement,omitempty"` // nil where no gate was judged
 }
 
-// ErrOtherMachine is wrapped by the error for gates that are not evaluated
+// errOtherMachine is wrapped by the error for gates that are not evaluated
 // because the runs are from different machines.
-var ErrOtherMachine = errors.New("the runs are from different machines")
+var errOtherMachine = errors.New("the runs are from different machines")
 
 // Runs compares the runs of b with those of a. If gates cannot be evaluated, it
 // returns the comparison beside the error: its notes may explain the error.
@@ -91,15 +91,15 @@ func Runs(a, b []Side, opts Options) (*Comparison, error) {
 	before, after := p.a.first(), p.b.first()
 	c := &Comparison{
 		A: before.info(), B: after.info(), MoreA: p.a[1:].infos(), MoreB: p.b[1:].infos(),
-		Environment: append(Environments(before.side.Run.Environment, after.side.Run.Environment), options(before.side.Run.Options, after.side.Run.Options)...), Plan: Plans(before.side, after.side),
+		Environment: append(environments(before.side.Run.Environment, after.side.Run.Environment), options(before.side.Run.Options, after.side.Run.Options)...), Plan: plans(before.side, after.side),
 		Across: opts.AcrossMachines, LeftOut: p.leftOut,
 		Values: p.values(), Ratios: p.ratios(),
 	}
-	c.OtherMachine = len(OtherMachine(c.Environment)) > 0
+	c.OtherMachine = len(otherMachine(c.Environment)) > 0
 	neutral := c.OtherMachine && !opts.AcrossMachines
 	for _, rows := range [][]Row{c.Values, c.Ratios} {
 		judge(rows, neutral)
-		if len(OtherTrials(c.Environment)) > 0 || p.otherDistance() {
+		if len(otherTrials(c.Environment)) > 0 || p.otherDistance() {
 			undecide(rows)
 		}
 		noisyLast(rows)

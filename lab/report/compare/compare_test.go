@@ -200,7 +200,7 @@ func TestOtherMachineIsNeverBetterOrWorse(t *testing.T) {
 	gates, err := ParseGates("gate.yaml", []byte("gates: [{metric: throughput_bps, worse_by: 3%}]"))
 	must.Succeed(t, err)
 	c, err := Runs(a, b, Options{Gates: gates})
-	if !errors.Is(err, ErrOtherMachine) || !strings.Contains(err.Error(), "CPUs 4 → 2") || !strings.Contains(err.Error(), "--across-machines") {
+	if !errors.Is(err, errOtherMachine) || !strings.Contains(err.Error(), "CPUs 4 → 2") || !strings.Contains(err.Error(), "--across-machines") {
 		t.Errorf("error %v", err)
 	}
 	if c == nil || c.Judgement != nil {

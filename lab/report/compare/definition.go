@@ -32,7 +32,7 @@ func common(a, b *Side) (ids []string, out []LeftOut) {
 		case before == nil:
 			out = append(out, LeftOut{after.ID, "run A does not have it"})
 		default:
-			if changes := Definition(*before, *after); len(changes) > 0 {
+			if changes := definition(*before, *after); len(changes) > 0 {
 				out = append(out, LeftOut{after.ID, otherwise + strings.Join(changes, ", ")})
 				continue
 			}
@@ -47,9 +47,9 @@ func common(a, b *Side) (ids []string, out []LeftOut) {
 	return ids, out
 }
 
-// Definition lists the differences between what two scenarios measure, such as
+// definition lists the differences between what two scenarios measure, such as
 // "fabric.mtu 1500 → 9000". Titles, names and timing do not count.
-func Definition(a, b suite.Scenario) []string {
+func definition(a, b suite.Scenario) []string {
 	for _, s := range []*suite.Scenario{&a, &b} {
 		s.ID, s.Title, s.Workload.Name, s.Fabric.Name = "", "", "", ""
 		s.Timing = suite.Timing{}
@@ -91,9 +91,9 @@ func flat(v any) map[string]string {
 	return out
 }
 
-// Plans lists how two plans differ in the length and number of trials. It
+// plans lists how two plans differ in the length and number of trials. It
 // leaves out scenarios that only one plan has, and changed scenarios.
-func Plans(a, b *Side) []Difference {
+func plans(a, b *Side) []Difference {
 	var list []Difference
 	add := func(name, before, after string) {
 		if before != after {

@@ -32,11 +32,11 @@ type fact struct {
 	machine     bool
 }
 
-// Environments lists the differences between two environments. Differences of the machine
+// environments lists the differences between two environments. Differences of the machine
 // come first. CPU model, number of CPUs, virtualization and the kernel's
 // major and minor version decide whether it is another machine. The host name
 // does not decide, because clouds rename hosts at every start.
-func Environments(a, b sample.Environment) []Difference {
+func environments(a, b sample.Environment) []Difference {
 	before, after := facts(a), facts(b)
 	values := make(map[string]fact, len(after))
 	for _, f := range after {
@@ -79,8 +79,8 @@ func options(a, b sample.Options) []Difference {
 	return list
 }
 
-// OtherTrials returns the differences that make two runs count different trials.
-func OtherTrials(list []Difference) []Difference {
+// otherTrials returns the differences that make two runs count different trials.
+func otherTrials(list []Difference) []Difference {
 	return slices.DeleteFunc(slices.Clone(list), func(d Difference) bool { return !d.Trials })
 }
 
@@ -168,8 +168,8 @@ func memory(bytes uint64) string {
 	return units.FormatBytes(int64((min(bytes, 1<<62) + step/2) / step * step))
 }
 
-// OtherMachine returns the differences that mean another machine.
-func OtherMachine(list []Difference) []Difference {
+// otherMachine returns the differences that mean another machine.
+func otherMachine(list []Difference) []Difference {
 	return slices.DeleteFunc(slices.Clone(list), func(d Difference) bool { return !d.Machine })
 }
 

@@ -25,8 +25,8 @@ func TestEnvironmentDifferencesPutTheMachineFirst(t *testing.T) {
 		{"sysctl net.core.rmem_max", "", "212992", false, false},
 		{"setting a faba0/gro_flush_timeout", "", "0", false, false},
 	}
-	must.Equal(t, want, Environments(a, b))
-	if got := Environments(a, a); got != nil {
+	must.Equal(t, want, environments(a, b))
+	if got := environments(a, a); got != nil {
 		t.Errorf("of one environment: %+v", got)
 	}
 }
@@ -52,8 +52,8 @@ func TestOnlyMachineFactsMakeAnotherMachine(t *testing.T) {
 		a := made{blocks: 1}.run().Run.Environment
 		b := a
 		c.change(&b)
-		differences := Environments(a, b)
-		if len(differences) != 1 || (len(OtherMachine(differences)) == 1) != c.other {
+		differences := environments(a, b)
+		if len(differences) != 1 || (len(otherMachine(differences)) == 1) != c.other {
 			t.Errorf("%s: %+v, want another machine %v", name, differences, c.other)
 		}
 	}

@@ -72,7 +72,7 @@ func (p *pairing) gates(c *Comparison) error {
 		return nil
 	}
 	if c.OtherMachine && !c.Across {
-		return fmt.Errorf("judge the gates of %s: %w (%s): the machine can cause the differences; run both on one machine, or give --across-machines", p.opts.Gates.file.Name, ErrOtherMachine, changes(OtherMachine(c.Environment)))
+		return fmt.Errorf("judge the gates of %s: %w (%s): the machine can cause the differences; run both on one machine, or give --across-machines", p.opts.Gates.file.Name, errOtherMachine, changes(otherMachine(c.Environment)))
 	}
 	judgement := &Judgement{}
 	for i := range p.opts.Gates.List {

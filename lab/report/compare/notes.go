@@ -25,7 +25,7 @@ func (p *pairing) notes(c *Comparison) []string {
 		}
 		notes = append(notes, note)
 	}
-	if other := OtherTrials(c.Environment); len(other) > 0 {
+	if other := otherTrials(c.Environment); len(other) > 0 {
 		notes = append(notes, fmt.Sprintf("The runs count different trials (%s), so all verdicts are undecided. Repeat one run with the options of the other.", changes(other)))
 	}
 	if p.otherDistance() {

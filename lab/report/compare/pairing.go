@@ -52,14 +52,14 @@ func (p *pairing) belongs(c, first *columns) error {
 	if info.Trials == 0 && len(c.side.Plan.Scenarios) > 0 {
 		return fmt.Errorf("no trial of run %s counts (%s); run the suite again", info.ID, c.troubles())
 	}
-	if other := OtherMachine(Environments(first.side.Run.Environment, c.side.Run.Environment)); len(other) > 0 && !p.opts.AcrossMachines {
+	if other := otherMachine(environments(first.side.Run.Environment, c.side.Run.Environment)); len(other) > 0 && !p.opts.AcrossMachines {
 		return fmt.Errorf("runs %s and %s of one side are from different machines (%s)", first.side.Run.ID, info.ID, other[0].Name)
 	}
-	if other := OtherTrials(options(first.side.Run.Options, c.side.Run.Options)); len(other) > 0 {
+	if other := otherTrials(options(first.side.Run.Options, c.side.Run.Options)); len(other) > 0 {
 		return fmt.Errorf("runs %s and %s of one side count different trials (%s)", first.side.Run.ID, info.ID, changes(other))
 	}
 	for _, id := range first.ids() {
-		if then := c.side.scenario(id); then != nil && len(Definition(*first.side.scenario(id), *then)) > 0 {
+		if then := c.side.scenario(id); then != nil && len(definition(*first.side.scenario(id), *then)) > 0 {
 			return fmt.Errorf("runs %s and %s of one side define %s differently", first.side.Run.ID, info.ID, id)
 		}
 	}
@@ -94,13 +94,13 @@ func apart(a, b *Side, out []LeftOut) string {
 	before, after := a.Run.Options.Form(), b.Run.Options.Form()
 	differ := func(what, a, b string) string { return fmt.Sprintf("the runs %s, A %s and B %s: ", what, a, b) }
 	const here = "network namespaces of one machine"
-	switch machine := OtherMachine(Environments(a.Run.Environment, b.Run.Environment)); {
+	switch machine := otherMachine(environments(a.Run.Environment, b.Run.Environment)); {
 	case a.Run.Suite != b.Run.Suite:
 		return differ("are of different suites", "of "+a.Run.Suite, "of "+b.Run.Suite)
 	case before.Testbed != after.Testbed:
 		return differ("have different testbeds", cmp.Or(before.Testbed, here), cmp.Or(after.Testbed, here))
 	case len(machine) > 0:
-		return fmt.Sprintf("%s (%s): ", ErrOtherMachine, changes(machine))
+		return fmt.Sprintf("%s (%s): ", errOtherMachine, changes(machine))
 	case before.Flags != after.Flags:
 		return differ("have different flags", cmp.Or(before.Flags, "none"), cmp.Or(after.Flags, "none"))
 	}

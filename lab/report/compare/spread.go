@@ -156,7 +156,7 @@ func (p *pairing) spreads(r *Row, trials func(*columns) []float64, figure func([
 func (g group) sameDefinition(now *columns, r *Row) group {
 	same := func(c *columns, id string) bool {
 		before, after := c.side.scenario(id), now.side.scenario(id)
-		return before != nil && after != nil && len(Definition(*before, *after)) == 0
+		return before != nil && after != nil && len(definition(*before, *after)) == 0
 	}
 	return slices.DeleteFunc(slices.Clone(g), func(c *columns) bool {
 		return !same(c, r.Scenario) || r.Baseline != "" && !same(c, r.Baseline)
@@ -178,8 +178,8 @@ func past(stored []Side, now *Side, compared ...[]Side) []group {
 		alike := func(side []Side) bool {
 			return slices.ContainsFunc(side, func(c Side) bool { return c.Run.Options.Form() == s.Run.Options.Form() })
 		}
-		if s.Run.Status != sample.Complete || !slices.ContainsFunc(compared, alike) || slices.ContainsFunc(compared, in) || len(OtherMachine(Environments(now.Run.Environment, s.Run.Environment))) > 0 ||
-			len(OtherTrials(options(now.Run.Options, s.Run.Options))) > 0 {
+		if s.Run.Status != sample.Complete || !slices.ContainsFunc(compared, alike) || slices.ContainsFunc(compared, in) || len(otherMachine(environments(now.Run.Environment, s.Run.Environment))) > 0 ||
+			len(otherTrials(options(now.Run.Options, s.Run.Options))) > 0 {
 			continue
 		}
 		key := software{s.Run.Environment.Revision, s.Run.Environment.Kernel}

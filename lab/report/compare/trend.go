@@ -120,7 +120,7 @@ func (t *Trend) choose(runs []Side, opts TrendOptions) []*columns {
 	if !opts.AcrossMachines {
 		all := len(complete)
 		complete = slices.DeleteFunc(complete, func(c *columns) bool {
-			return len(OtherMachine(Environments(newest, c.side.Run.Environment))) > 0
+			return len(otherMachine(environments(newest, c.side.Run.Environment))) > 0
 		})
 		foreign = all - len(complete)
 	}
@@ -176,7 +176,7 @@ func (t *Trend) add(id string, runs []*columns, opts TrendOptions) {
 	changed, without := 0, 0
 	for _, c := range runs {
 		then := c.side.scenario(id)
-		if then == nil || len(Definition(*then, *now)) > 0 {
+		if then == nil || len(definition(*then, *now)) > 0 {
 			changed++
 			continue
 		}
@@ -216,7 +216,7 @@ func (t *Trend) mark(runs []*columns) {
 		for _, c := range stats.ChangePoints(groups, verdicts.Alpha/float64(len(t.Series))) {
 			before, after := byID[s.Points[c.Index-1].Run], byID[s.Points[c.Index].Run]
 			s.Points[c.Index].Change = &Change{Before: c.Before, After: c.After, Ratio: c.Ratio, P: c.P,
-				Environment: list(Environments(before.side.Run.Environment, after.side.Run.Environment))}
+				Environment: list(environments(before.side.Run.Environment, after.side.Run.Environment))}
 		}
 	}
 }

@@ -9,12 +9,12 @@ import (
 	"windtunnel/lab/units"
 )
 
-// Outlined are the metrics that Outline prints.
+// Outlined are the metrics that outline prints.
 var Outlined = []sample.Metric{sample.Throughput, sample.Transactions, sample.LatencyP50, sample.SenderCPU, sample.ReceiverCPU}
 
-// Outline returns the main figures of one trial: "9.61 Gbit/s, sender CPU 54 %, receiver
+// outline returns the main figures of one trial: "9.61 Gbit/s, sender CPU 54 %, receiver
 // 73 %".
-func Outline(m sample.Metrics) string {
+func outline(m sample.Metrics) string {
 	text := units.FormatRate(m[sample.Throughput])
 	if has(m, sample.Transactions) {
 		text = units.FormatCount(m[sample.Transactions]) + " transactions/s"
@@ -34,7 +34,7 @@ func Attempt(s *sample.Sample) string {
 	if !s.OK() {
 		return phrase.Printable(s.Failure.String())
 	}
-	text := Outline(s.Metrics)
+	text := outline(s.Metrics)
 	if s.Profiled {
 		text += ", profiled"
 	}

@@ -48,11 +48,11 @@ func (p permission) String() string {
 	return p.verb + " " + name
 }
 
-// ManifestCommand prints the objects that grant all permissions.
-const ManifestCommand = "windtunnel k8s manifest"
+// manifestCommand prints the objects that grant all permissions.
+const manifestCommand = "windtunnel k8s manifest"
 
 // grantCommand grants all permissions.
-const grantCommand = ManifestCommand + " | kubectl apply -f -"
+const grantCommand = manifestCommand + " | kubectl apply -f -"
 
 // checkAccess returns an error that names the permissions that the user lacks. It makes
 // nothing in the cluster.

@@ -117,7 +117,7 @@ func TestACleanWithoutPermissionNamesTheManifest(t *testing.T) {
 		return &failure{http.StatusForbidden, "Forbidden", `namespaces is forbidden: User "jane" cannot list resource`}
 	}
 	_, _, err := c.clean(context.Background(), "")
-	must.Fail(t, err, "jane", ManifestCommand)
+	must.Fail(t, err, "jane", manifestCommand)
 }
 
 func TestAnInterruptIsNoFaultOfTheCluster(t *testing.T) {

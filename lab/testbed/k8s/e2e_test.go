@@ -142,7 +142,7 @@ func TestACluster(t *testing.T) {
 	}
 	step("a user without permissions is told what to do", func(t *testing.T) {
 		said, exit := k.start("limited", measure()...).wait(t)
-		if exit != 1 || !strings.Contains(said, "may not create namespaces") || !strings.Contains(said, ManifestCommand) {
+		if exit != 1 || !strings.Contains(said, "may not create namespaces") || !strings.Contains(said, manifestCommand) {
 			t.Errorf("exit status %d, output:\n%s", exit, said)
 		}
 	})

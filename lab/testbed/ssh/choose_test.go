@@ -17,7 +17,7 @@ func parsed(t *testing.T, names ...string) *Hosts {
 	for _, name := range names {
 		text += fmt.Sprintf("  - {name: %s, user: lab, data: 10.0.0.%s}\n", name, name[1:])
 	}
-	return must.Get(ParseHosts([]byte(text)))(t)
+	return must.Get(parseHosts([]byte(text)))(t)
 }
 
 func TestHostsOfARunAreChosenFromTheFile(t *testing.T) {

@@ -21,7 +21,7 @@ func ReadHosts(path string) (*Hosts, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the hosts of the testbed: %w", err)
 	}
-	h, err := ParseHosts(text)
+	h, err := parseHosts(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -41,9 +41,9 @@ func below(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// ParseHosts reads the text of a hosts file. An unknown key is an error. The text may begin
+// parseHosts reads the text of a hosts file. An unknown key is an error. The text may begin
 // with a byte order mark, which some editors write.
-func ParseHosts(text []byte) (*Hosts, error) {
+func parseHosts(text []byte) (*Hosts, error) {
 	h := &Hosts{}
 	body, err := document(bytes.TrimPrefix(text, []byte("\ufeff")))
 	if err == nil && body != nil {

@@ -17,7 +17,7 @@ const twoHosts = `hosts:
 `
 
 func TestHostsAreReadWithTheirDefaults(t *testing.T) {
-	h := must.Get(ParseHosts([]byte(twoHosts)))(t)
+	h := must.Get(parseHosts([]byte(twoHosts)))(t)
 	for i, want := range []string{
 		"-l lab -J lab@gate,me@10.1.1.1:2222,me@realm@gate2 192.0.2.1",
 		"-l lab -p 2200 b",
@@ -72,14 +72,14 @@ func TestMistakesInAHostsFileAreErrors(t *testing.T) {
 		"is too large":                                           strings.Replace(twoHosts, "2200", "99999999999999999999", 1),
 		"[4:1] a hosts file has one YAML document; remove":       twoHosts + "---\nhosts: []\n",
 	} {
-		_, err := ParseHosts([]byte(text))
+		_, err := parseHosts([]byte(text))
 		must.Fail(t, err, want)
 	}
 }
 
 func TestAHostsFileCanHaveMarkersAndComments(t *testing.T) {
 	for _, text := range []string{"# lab\n---\n" + twoHosts + "---\n# end\n", "\ufeff" + twoHosts} {
-		h, err := ParseHosts([]byte(text))
+		h, err := parseHosts([]byte(text))
 		if err != nil || len(h.Hosts) != 2 || h.Hosts[0].User != "lab" {
 			t.Errorf("%.10q: hosts %+v, error %v", text, h, err)
 		}

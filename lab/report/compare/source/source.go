@@ -11,10 +11,10 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// Side converts a stored run to the input of a comparison. It drops data that no
+// side converts a stored run to the input of a comparison. It drops data that no
 // comparison uses. It keeps the time series, which have the state of the machine
 // during each trial.
-func Side(data *results.RunData) compare.Side {
+func side(data *results.RunData) compare.Side {
 	samples := make([]sample.Sample, len(data.Samples))
 	for i, s := range data.Samples {
 		s.Hops, s.Latency, s.Profiles = nil, "", nil
@@ -35,16 +35,16 @@ func Runs(store *results.Store, names string) ([]compare.Side, error) {
 		if err != nil {
 			return nil, err
 		}
-		sides = append(sides, Side(data))
+		sides = append(sides, side(data))
 	}
 	return sides, nil
 }
 
-// MostHistory is the largest number of stored runs that the spread between runs is
+// mostHistory is the largest number of stored runs that the spread between runs is
 // estimated from.
-const MostHistory = 30
+const mostHistory = 30
 
-// History loads the newest complete runs of a suite, at most MostHistory.
+// History loads the newest complete runs of a suite, at most mostHistory.
 func History(store *results.Store, suite string) ([]compare.Side, error) {
 	list, err := store.Runs()
 	if err != nil {
@@ -53,12 +53,12 @@ func History(store *results.Store, suite string) ([]compare.Side, error) {
 	list = slices.DeleteFunc(list, func(r results.RunSummary) bool { return r.Suite != suite || r.Status != sample.Complete })
 	slices.SortFunc(list, func(a, b results.RunSummary) int { return b.Started.Compare(a.Started) })
 	var sides []compare.Side
-	for _, r := range list[:min(len(list), MostHistory)] {
+	for _, r := range list[:min(len(list), mostHistory)] {
 		data, err := store.Load(r.ID)
 		if err != nil {
 			return nil, err
 		}
-		sides = append(sides, Side(data))
+		sides = append(sides, side(data))
 	}
 	return sides, nil
 }
@@ -93,7 +93,7 @@ func Suite(store *results.Store, suite, like string, most int) (runs []compare.S
 		if err != nil {
 			return nil, form, err
 		}
-		runs = append(runs, Side(data))
+		runs = append(runs, side(data))
 	}
 	return runs, form, nil
 }

@@ -19,7 +19,7 @@ import (
 // levels would be compared as one.
 func TestASideKeepsTheStateOfItsTrials(t *testing.T) {
 	data := &results.RunData{Samples: []sample.Sample{{Series: []sample.Point{{CPUDistance: 335}}, Hops: []sample.Hop{{}}}}}
-	if s := Side(data).Samples[0]; len(s.Series) != 1 || s.Series[0].CPUDistance != 335 || s.Hops != nil {
+	if s := side(data).Samples[0]; len(s.Series) != 1 || s.Series[0].CPUDistance != 335 || s.Hops != nil {
 		t.Errorf("sample %+v, want its series without hops", s)
 	}
 	must.Equal(t, 1, len(data.Samples[0].Hops))
