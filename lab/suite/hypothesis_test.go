@@ -82,9 +82,7 @@ func TestAHypothesisThatDoesNotFitTogetherSaysWhy(t *testing.T) {
 		"baseline: raw/rr, subject: bridge/rr, metric: sender_cpu_cores, difference: '>= 1 cores/s'": `"cores/s" is not a unit`,
 	} {
 		_, err := Parse("x.yaml", []byte(tall+"hypotheses: [{claim: c, "+keys+"}]\n"))
-		if err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v, want %q", keys, err, says)
-		}
+		must.Fail(t, err, says)
 	}
 }
 

@@ -1,8 +1,9 @@
 package suite
 
 import (
-	"strings"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 func TestALoadRunsBesideRequestsInItsDirection(t *testing.T) {
@@ -37,8 +38,6 @@ func TestALoadNeedsRequestsOnOneConnection(t *testing.T) {
 		"kind: tcp_rr, load: 1025":         "1025",
 	} {
 		_, err := Parse("s.yaml", []byte("suite: s\nworkloads:\n  w: {"+entry+"}\nscenarios:\n  - {system: bridge}\n"))
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want an error with %q", entry, err, want)
-		}
+		must.Fail(t, err, want)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -88,9 +87,8 @@ func TestMistakesInPairsAreErrors(t *testing.T) {
 		"h0:h0":       "has one host twice",
 		"h0:h1,h0:h1": "the pair h0:h1 is listed twice",
 	} {
-		if _, err := NewMatrix(hostNames(4), pairs, 1); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: the error is %v, want %q", pairs, err, want)
-		}
+		_, err := NewMatrix(hostNames(4), pairs, 1)
+		must.Fail(t, err, want)
 	}
 	if _, err := NewMatrix(hostNames(1), "all", 1); err == nil {
 		t.Error("a matrix of one host is no error")

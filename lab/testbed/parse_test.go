@@ -1,11 +1,11 @@
 package testbed
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/probe"
 )
 
@@ -40,8 +40,6 @@ func TestALayoutThatCannotBeIsRefused(t *testing.T) {
 		"a=0,b=1,wire=1": "CPU 1 belongs to b and wire",
 	} {
 		_, err := ParseLayout(text, count(8), probe.ParseCPUList)
-		if err == nil || !strings.Contains(err.Error(), why) {
-			t.Errorf("%q: error %v, want %q", text, err, why)
-		}
+		must.Fail(t, err, why)
 	}
 }

@@ -75,9 +75,7 @@ func TestANodeWhoseStoreIsLostKeepsItsPorts(t *testing.T) {
 		t.Helper()
 		ctx, end := context.WithTimeout(context.Background(), 20*time.Second)
 		defer end()
-		if err := Run(ctx, c, Options{}); err == nil || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), "--new-store") {
-			t.Errorf("%s: the agent ended with %v, want %q", what, err, why)
-		}
+		must.Fail(t, Run(ctx, c, Options{}), why, "--new-store")
 		must.Succeed(t, b.traffic())
 	}
 	with := func(change func(text []byte) []byte) {

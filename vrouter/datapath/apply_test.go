@@ -165,9 +165,7 @@ func TestPinnedMapsAreAdoptedAndOtherSizesMakeANewGeneration(t *testing.T) {
 		t.Errorf("the flow was not carried over: %+v, %v", flow, err)
 	}
 	_, err := third.Apply(want)
-	if err = errors.Join(err, third.Retire()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(err, third.Retire()))
 	if left, err := third.others(); err != nil || len(left) != 0 {
 		t.Errorf("older generations left: %v, %v", left, err)
 	}

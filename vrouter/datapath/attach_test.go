@@ -145,9 +145,7 @@ func TestANewGenerationRetiresTheOldOnceItsProgramsRun(t *testing.T) {
 	apply := func() {
 		t.Helper()
 		_, err := second.Apply(want)
-		if err = errors.Join(err, second.Retire()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, errors.Join(err, second.Retire()))
 	}
 	apply()
 	if left, _ := second.others(); len(left) != 1 {

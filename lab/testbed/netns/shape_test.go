@@ -283,9 +283,7 @@ func TestWhatCannotBeBuiltIsRefusedWithTheReason(t *testing.T) {
 		if err == nil {
 			tb.Down(context.Background())
 		}
-		if err == nil || !strings.Contains(err.Error(), c.say) {
-			t.Errorf("%d nodes, %+v: %v; want an error with %q", c.nodes, c.f, err, c.say)
-		}
+		must.Fail(t, err, c.say)
 		left, err := space.Named(space.TestbedPrefix(testID(t)))
 		if err != nil || len(left) > 0 {
 			t.Errorf("the refused testbed left %v (%v)", left, err)

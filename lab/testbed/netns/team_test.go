@@ -171,11 +171,9 @@ func TestATeamIsRecordedAndDescribed(t *testing.T) {
 }
 
 func TestATeamOfTooManyLinksIsRefused(t *testing.T) {
-	x := executor(t)
+	executor(t) // skips the test where testbeds cannot be made
 	err := (&node{fabric: teamOf(maxLinks + 1)}).newTeam()
-	if err == nil || !strings.Contains(err.Error(), "16 is the most") {
-		t.Errorf("%d CPUs, 17 links: %v", len(x.CPUs), err)
-	}
+	must.Fail(t, err, "16 is the most")
 }
 
 // The program chooses what bonding's layer3+4 would, by its arithmetic

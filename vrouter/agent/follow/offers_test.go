@@ -3,7 +3,6 @@ package follow
 import (
 	"net/netip"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -31,9 +30,8 @@ func TestOffersAreKept(t *testing.T) {
 		t.Errorf("the offers that were read differ, %v (-want +got):\n%s", err, d)
 	}
 	must.Succeed(t, os.WriteFile(k.offersPath(), []byte("{"), 0o600))
-	if _, err := k.loadOffers(); err == nil || !strings.Contains(err.Error(), k.offersPath()) {
-		t.Errorf("the error of a damaged file is %v, want one with its path", err)
-	}
+	_, err = k.loadOffers()
+	must.Fail(t, err, k.offersPath())
 	must.Succeed(t, k.Remove())
 	if _, err := os.Stat(k.dir); !os.IsNotExist(err) {
 		t.Errorf("after Remove the directory is still there: %v", err)

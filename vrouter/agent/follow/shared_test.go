@@ -3,10 +3,10 @@ package follow
 import (
 	"context"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/config"
 )
@@ -28,8 +28,6 @@ func TestAStoreThatIsNotInTheNodesNamespaceIsSaid(t *testing.T) {
 			defer cancel()
 			_, err = s.Read(ctx, 0)
 		}
-		if err == nil || !strings.Contains(err.Error(), "network namespace "+here.Name) {
-			t.Errorf("%s: error %v, want one that contains %q", c.Store, err, "network namespace "+here.Name)
-		}
+		must.Fail(t, err, "network namespace "+here.Name)
 	}
 }
