@@ -57,8 +57,8 @@ func clusterOnly(cmd *cobra.Command, testbed string) error {
 	return fmt.Errorf("%s: only a Kubernetes cluster has these settings; add --testbed k8s, or omit them", phrase.And(given))
 }
 
-// reachCluster returns nodes of a Kubernetes cluster as the place. It makes the run's pods.
-func (o *runOptions) reachCluster(ctx context.Context, plan *suite.Plan) (*place, error) {
+// reachCluster returns nodes of a Kubernetes cluster as the machines. It makes the run's pods.
+func (o *runOptions) reachCluster(ctx context.Context, plan *suite.Plan) (*machines, error) {
 	if o.cpus.cpus != "" {
 		return nil, cli.Misuse(errors.New("--cpus and --testbed k8s exclude each other: pods use all CPUs that their node gives them"))
 	}
@@ -85,9 +85,9 @@ func (o *runOptions) reachCluster(ctx context.Context, plan *suite.Plan) (*place
 	for i := range plan.Scenarios {
 		plan.Scenarios[i].Fabric.MTU = x.MTU() // the fabric is the cluster's network
 	}
-	p := &place{executor: x, self: agent.Self, choice: "all CPUs that the nodes give their pods", close: func() error { return x.Close(context.WithoutCancel(ctx)) }}
-	p.facts, p.fineIdle = x.Facts()
-	return p, nil
+	m := &machines{executor: x, self: agent.Self, choice: "all CPUs that the nodes give their pods", close: func() error { return x.Close(context.WithoutCancel(ctx)) }}
+	m.facts, m.fineIdle = x.Facts()
+	return m, nil
 }
 
 // clusterHosts returns the nodes of a matrix: those of --nodes, or all usable nodes.

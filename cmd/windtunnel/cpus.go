@@ -25,38 +25,38 @@ func (o *cpuOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().Var(cli.Choice{Chosen: &o.distance, Words: []string{"auto", "near", "far", "any", "off"}}, "cpu-distance", "CPU distance to measure at, if the host of a virtual machine changes it: near, far, any, auto (the nearest distance that holds for at least a quarter of the time) or off (do not read it)")
 }
 
-// placement has the chosen CPUs of a testbed.
-type placement struct {
+// cpuChoice has the chosen CPUs of a testbed.
+type cpuChoice struct {
 	layout testbed.Layout // from --cpus; zero if the executor plans the layout
 	choice string         // for people: how the CPUs were chosen; "" if there was no choice
 }
 
-// place chooses the CPUs of the testbed. It sets f.Allowed to these CPUs.
-func (o *cpuOptions) place(f *probe.Facts) (placement, error) {
+// choose chooses the CPUs of the testbed. It sets f.Allowed to these CPUs.
+func (o *cpuOptions) choose(f *probe.Facts) (cpuChoice, error) {
 	usable := f.UsableCPUs()
 	if o.cpus != "" {
 		l, err := testbed.ParseLayout(o.cpus, usable, probe.ParseCPUList)
 		if err == nil {
 			f.Allowed = l.CPUs()
 		}
-		return placement{l, "as --cpus gives them"}, err
+		return cpuChoice{l, "as --cpus gives them"}, err
 	}
 	return nearest(f, cpudistance.Between)
 }
 
 // nearest chooses the CPUs that are nearest to each other. roundTrip measures the distance of
 // two CPUs, in ns. If it fails, as on CPUs that are busy, the nodes get the first usable CPUs.
-func nearest(f *probe.Facts, roundTrip func(a, b int) (float64, error)) (placement, error) {
+func nearest(f *probe.Facts, roundTrip func(a, b int) (float64, error)) (cpuChoice, error) {
 	usable := f.UsableCPUs()
 	near, err := testbed.Nearest(usable, 2, probe.Core, roundTrip)
 	switch {
 	case len(usable) <= 2:
-		return placement{}, err
+		return cpuChoice{}, err
 	case err != nil:
-		return placement{choice: fmt.Sprintf("in the order of their numbers (%v); --cpus chooses others", err)}, nil
+		return cpuChoice{choice: fmt.Sprintf("in the order of their numbers (%v); --cpus chooses others", err)}, nil
 	}
 	f.Allowed = near
-	return placement{choice: fmt.Sprintf("the nearest to each other of %d usable CPUs, measured", len(usable))}, nil
+	return cpuChoice{choice: fmt.Sprintf("the nearest to each other of %d usable CPUs, measured", len(usable))}, nil
 }
 
 // distanceLine measures the distance between the nodes' CPUs for the given time. It

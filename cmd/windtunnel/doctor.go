@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"unicode/utf8"
+
 	"windtunnel/internal/cli"
 	"windtunnel/internal/phrase"
 	"windtunnel/internal/screen"
@@ -97,7 +98,7 @@ func foundCommand(use, short string, part func(*diagnosis) (list any, table stri
 // probedFacts returns the facts of this machine, with the CPUs that a run would use.
 func probedFacts() *probe.Facts {
 	facts := probe.Probe()
-	if _, err := (&cpuOptions{distance: string(condition.Auto)}).place(facts); err != nil {
+	if _, err := (&cpuOptions{distance: string(condition.Auto)}).choose(facts); err != nil {
 		facts.Warnings = append(facts.Warnings, err.Error())
 	}
 	return facts

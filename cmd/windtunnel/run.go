@@ -211,7 +211,7 @@ func (o *runOptions) run(ctx context.Context, out io.Writer, args []string) erro
 // execute makes a new run, or continues an unfinished one.
 func (s *runner) execute(ctx context.Context) (err error) {
 	o, begin := s.options, s.open
-	if o.resume != "" { // the store has the plan and the place
+	if o.resume != "" { // the store has the plan and the machines
 		begin = s.reopen
 		if s.store, err = openExisting(o.db); err != nil { // a misspelt --db is an error
 			return err
@@ -221,12 +221,12 @@ func (s *runner) execute(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if s.place, err = o.reach(ctx, s.plan); err != nil {
+	if s.machines, err = o.reach(ctx, s.plan); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.place.close()) }()
-	if s.place.hold != nil {
-		if err := s.place.hold(ctx); err != nil {
+	defer func() { err = errors.Join(err, s.machines.close()) }()
+	if s.machines.hold != nil {
+		if err := s.machines.hold(ctx); err != nil {
 			return err
 		}
 	}
@@ -347,14 +347,14 @@ func readStore[T any](db string, read func(*results.Store) (T, error)) (none T, 
 
 // runner is one execution of `windtunnel run`.
 type runner struct {
-	options *runOptions
-	store   *results.Store
-	place   *place
-	out     io.Writer
-	plan    *suite.Plan
-	run     sample.Run
-	history []sample.Sample // samples stored before the run was resumed
-	counted int             // number of samples whose figures count, with history
+	options  *runOptions
+	store    *results.Store
+	machines *machines
+	out      io.Writer
+	plan     *suite.Plan
+	run      sample.Run
+	history  []sample.Sample // samples stored before the run was resumed
+	counted  int             // number of samples whose figures count, with history
 }
 
 // open makes the run of the plan, and stores it.
@@ -365,7 +365,7 @@ func (s *runner) open() error {
 	if seed == 0 {
 		seed = rand.Uint64()>>11 + 1 // at most 2^53, so that JSON readers keep it exact
 	}
-	skipped := experiment.Skips(plan, s.place.executor, s.place.facts...)
+	skipped := experiment.Skips(plan, s.machines.executor, s.machines.facts...)
 	if why := nothingRuns(plan, skipped); why != "" {
 		fmt.Fprint(os.Stderr, why)
 		return exitNothing
@@ -435,10 +435,10 @@ func (s *runner) count(smp *sample.Sample) {
 }
 
 func (s *runner) environment() sample.Environment {
-	env := s.place.environment(experiment.Programs(s.plan))
+	env := s.machines.environment(experiment.Programs(s.plan))
 	env.Version, env.Revision = version, revision
-	env.CPUChoice = s.place.choice
-	env.CPUMeter = meter.IdleMethod(s.place.fineIdle)
+	env.CPUChoice = s.machines.choice
+	env.CPUMeter = meter.IdleMethod(s.machines.fineIdle)
 	return env
 }
 
@@ -450,8 +450,8 @@ func (s *runner) measure(ctx context.Context) error {
 	}
 	s.plan.Skipped = s.run.Skipped
 	e := &experiment.Experiment{
-		Plan: s.plan, ID: space.RunID(os.Getpid()), Seed: s.run.Seed, Self: s.place.self, Attempts: attempts,
-		Executor: s.place.executor,
+		Plan: s.plan, ID: space.RunID(os.Getpid()), Seed: s.run.Seed, Self: s.machines.self, Attempts: attempts,
+		Executor: s.machines.executor,
 		Skipped:  s.run.Skipped, History: s.history, Lenient: s.run.Options.Lenient,
 		Profiling: experiment.Profiling{Rate: s.run.Options.ProfileRate, Blocks: s.run.Options.ProfileBlocks},
 		FineIdle:  s.run.Environment.CPUMeter == meter.IdleMethod(true),
@@ -468,13 +468,13 @@ func (s *runner) measure(ctx context.Context) error {
 		fmt.Fprintf(s.out, "run %s: %s\n", s.run.ID, s.announce(e))
 	}
 	fmt.Fprint(s.out, renderSkips(s.run.Skipped))
-	for _, f := range s.place.facts {
+	for _, f := range s.machines.facts {
 		if warning := f.QuotaWarning(); warning != "" {
 			fmt.Fprintf(os.Stderr, "%s: %s\n", f.Hostname, warning)
 		}
 	}
-	if s.place.here {
-		fmt.Fprint(os.Stderr, busy(ctx, s.place.facts[0].UsableCPUs()))
+	if s.machines.here {
+		fmt.Fprint(os.Stderr, busy(ctx, s.machines.facts[0].UsableCPUs()))
 	}
 	view := newView(s.plan, progress, live)
 	e.Observer = observers{view, newSettler(s)}

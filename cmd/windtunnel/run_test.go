@@ -122,7 +122,7 @@ func TestAPlanWithoutARunnableScenarioIsRefusedWithTheReason(t *testing.T) {
 	if got := nothingRuns(plan, skips); got != "windtunnel: no scenario can run:\nskipped bridge/stream, raw/stream: 2 nodes need 2 CPUs\n" {
 		t.Errorf("no scenario can run, and the text is %q", got)
 	}
-	r := &runner{store: storeOf(t), options: &runOptions{}, plan: plan, place: &place{executor: &netns.Executor{CPUs: []int{0}}, facts: []*probe.Facts{{Online: []int{0, 1}, Allowed: []int{0}}}}}
+	r := &runner{store: storeOf(t), options: &runOptions{}, plan: plan, machines: &machines{executor: &netns.Executor{CPUs: []int{0}}, facts: []*probe.Facts{{Online: []int{0, 1}, Allowed: []int{0}}}}}
 	if err := r.open(); !errors.Is(err, exitNothing) {
 		t.Errorf("the run was not refused: %v", err)
 	}

@@ -46,7 +46,7 @@ func (s *settler) Up(sc *suite.Scenario, b *experiment.Bench) {
 		slices.Sort(s.fabrics)
 	}
 	env.Fabric = strings.Join(s.fabrics, " | ")
-	if cc := space.CongestionControl(); cc != "" && s.runner.place.here {
+	if cc := space.CongestionControl(); cc != "" && s.runner.machines.here {
 		env.CongestionControl = cc
 	}
 	if env.NodeCPUs == nil {
@@ -62,7 +62,7 @@ func (s *settler) Up(sc *suite.Scenario, b *experiment.Bench) {
 	case l.OneMachine && env.NodesShare == "":
 		env.NodesShare = sample.SharedMachine
 	}
-	if s.runner.place.here {
+	if s.runner.machines.here {
 		env.NodeCPUs["wire"] = cpuList(l.Wire, "shares the sender's CPU; its time is measured and subtracted")
 		env.NodeCPUs["engine"] = cpuList(l.Engine, "shares the nodes' CPUs; its time is measured")
 	}

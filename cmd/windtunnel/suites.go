@@ -37,7 +37,7 @@ func suitesCommand() *cobra.Command {
 			say("testing kernel features and programs …")
 			facts := probe.Probe()
 			// Choose the CPUs as `run` does. If that fails, the scenarios' reasons say so.
-			_, _ = (&cpuOptions{distance: string(condition.Auto)}).place(facts)
+			_, _ = (&cpuOptions{distance: string(condition.Auto)}).choose(facts)
 			list, err := readSuites(facts)
 			say("")
 			switch {

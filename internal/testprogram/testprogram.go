@@ -7,7 +7,9 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
+	"testing"
 )
 
 // directory is the environment variable with the directory of the programs that `make build`
@@ -39,4 +41,16 @@ func HeedHangups() {
 	if signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
+}
+
+// Output runs a command line, split at its spaces, and returns what the command prints. If the
+// command fails, the test fails.
+func Output(t testing.TB, line string) string {
+	t.Helper()
+	argv := strings.Fields(line)
+	out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", line, err, out)
+	}
+	return string(out)
 }

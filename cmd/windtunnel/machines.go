@@ -22,10 +22,10 @@ import (
 	"windtunnel/lab/testbed/ssh"
 )
 
-// place is where a run's testbeds are: on this machine, or on hosts that are reached by
-// SSH.
-type place struct {
-	here     bool
+// machines are those on which a run's testbeds are: this one, hosts that are reached by SSH, or nodes
+// of a Kubernetes cluster.
+type machines struct {
+	here     bool // this machine alone
 	executor testbed.Executor
 	facts    []*probe.Facts // of each machine
 	self     string         // the windtunnel program on the nodes
@@ -37,8 +37,8 @@ type place struct {
 	close func() error
 }
 
-// reach returns the place of the options.
-func (o *runOptions) reach(ctx context.Context, plan *suite.Plan) (*place, error) {
+// reach returns the machines of the options.
+func (o *runOptions) reach(ctx context.Context, plan *suite.Plan) (*machines, error) {
 	if o.testbed != "" {
 		plan.UseExistingNetwork()
 	}
@@ -46,7 +46,7 @@ func (o *runOptions) reach(ctx context.Context, plan *suite.Plan) (*place, error
 		return o.reachCluster(ctx, plan)
 	}
 	if o.testbed == "" {
-		return placeHere(&o.cpus)
+		return thisMachine(&o.cpus)
 	}
 	if o.cpus.cpus != "" {
 		return nil, cli.Misuse(errors.New("--cpus and --testbed exclude each other: set `cpus` of each host in the hosts file"))
@@ -64,9 +64,9 @@ func (o *runOptions) reach(ctx context.Context, plan *suite.Plan) (*place, error
 	if err != nil {
 		return nil, err
 	}
-	p := &place{executor: x, self: agent.Self, choice: "as the hosts file gives them", close: func() error { return x.Close(context.WithoutCancel(ctx)) }}
-	p.facts, p.fineIdle = x.Facts()
-	p.hold = func(ctx context.Context) error {
+	m := &machines{executor: x, self: agent.Self, choice: "as the hosts file gives them", close: func() error { return x.Close(context.WithoutCancel(ctx)) }}
+	m.facts, m.fineIdle = x.Facts()
+	m.hold = func(ctx context.Context) error {
 		cleaned, err := x.Hold(ctx)
 		for _, name := range sortedKeys(cleaned) {
 			if n := len(cleaned[name]); n > 0 {
@@ -75,7 +75,7 @@ func (o *runOptions) reach(ctx context.Context, plan *suite.Plan) (*place, error
 		}
 		return err
 	}
-	return p, nil
+	return m, nil
 }
 
 // placeable returns an error if no system of the plan can run on the remote testbed. It is called
@@ -91,26 +91,26 @@ func (o *runOptions) placeable(plan *suite.Plan) error {
 	return nil
 }
 
-// placeHere returns this machine as the place.
-func placeHere(cpus *cpuOptions) (*place, error) {
+// thisMachine prepares a run on this machine.
+func thisMachine(cpus *cpuOptions) (*machines, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find the windtunnel program: %w", err)
 	}
 	facts := probe.Probe()
-	chosen, err := cpus.place(facts)
+	chosen, err := cpus.choose(facts)
 	if err != nil {
 		return nil, err
 	}
 	x := executorHere(facts)
 	x.Given, x.Agent = chosen.layout, []string{self, "agent"}
-	p := &place{here: true, executor: x, facts: []*probe.Facts{facts}, self: self, choice: chosen.choice, fineIdle: meter.FineIdle(), close: func() error { return nil }}
-	p.hold = p.holdHere
-	return p, nil
+	m := &machines{here: true, executor: x, facts: []*probe.Facts{facts}, self: self, choice: chosen.choice, fineIdle: meter.FineIdle(), close: func() error { return nil }}
+	m.hold = m.holdHere
+	return m, nil
 }
 
 // holdHere takes this machine's lock. close releases it.
-func (p *place) holdHere(context.Context) error {
+func (m *machines) holdHere(context.Context) error {
 	if os.Geteuid() != 0 {
 		return errors.New("a measurement makes network namespaces and devices, which needs root: use sudo")
 	}
@@ -118,7 +118,7 @@ func (p *place) holdHere(context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.close = lock.Unlock
+	m.close = lock.Unlock
 	left, err := space.Clean(space.RunPrefix)
 	if err != nil {
 		return fmt.Errorf("remove the network namespaces and processes of an earlier run: %w", err)
@@ -131,9 +131,9 @@ func (p *place) holdHere(context.Context) error {
 
 // environment returns the part of a run's record that depends on the machines. Where
 // they differ, a text has each value once.
-func (p *place) environment(programs []program.Program) sample.Environment {
-	env := p.facts[0].Environment(programs)
-	for _, f := range p.facts[1:] {
+func (m *machines) environment(programs []program.Program) sample.Environment {
+	env := m.facts[0].Environment(programs)
+	for _, f := range m.facts[1:] {
 		other := f.Environment(programs)
 		for _, v := range []struct {
 			all *string
