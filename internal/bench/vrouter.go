@@ -67,7 +67,7 @@ func (b *bench) verifier() error {
 func (b *bench) fuzz() error {
 	os.Setenv("VROUTER_FUZZ_PACKETS", "10000000")
 	defer os.Unsetenv("VROUTER_FUZZ_PACKETS")
-	out, err := goTest("./vrouter/datapath", "-run", "TestEveryPacketComesToOneEnd", "-v", "-timeout", "60m")
+	out, err := goTest("./vrouter/datapath", "-run", "TestEveryPacketHasOneEnd", "-v", "-timeout", "60m")
 	found := regexp.MustCompile(`\{Received:.*\}`).Find(out)
 	b.row("10,000,000 random and mutated packets, each with one end, sums equal", "all", string(found), err == nil && found != nil)
 	return nil

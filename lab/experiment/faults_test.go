@@ -19,7 +19,7 @@ import (
 
 // Tools that go wrong in every way: each is a failure of its own kind with the
 // reason in words, never a zero.
-func TestAToolThatGoesWrongIsATypedFailure(t *testing.T) {
+func TestAFailureOfAToolHasAType(t *testing.T) {
 	real, err := exec.LookPath("iperf3")
 	if err != nil {
 		t.Skip("iperf3 is not installed")

@@ -53,7 +53,7 @@ func outsideClusters() []system.System {
 // Every system of the registry outside of clusters comes up, carries IPv4 and, where it can, IPv6,
 // is measured with every hop counting, leaves its nodes like nodes that never
 // had a system, and is gone without trace.
-func TestEverySystemComesUpProvesItselfAndGoes(t *testing.T) {
+func TestEverySystemComesUpAndIsDetached(t *testing.T) {
 	must.Long(t)
 	var never []map[string]string
 	for _, sys := range outsideClusters() {

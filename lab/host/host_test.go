@@ -47,7 +47,7 @@ func serve(t *testing.T, program string, user uint32) Client {
 	return c
 }
 
-func TestAnOrdinaryUserHoldsTheMachineWithoutRoot(t *testing.T) {
+func TestAnOrdinaryUserLocksTheMachineWithoutRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("starting a program as another user needs root")
 	}

@@ -198,7 +198,7 @@ func TestSocketsAreChosenByPort(t *testing.T) {
 	}
 }
 
-func TestClosedMeterLetsTheNamespaceGo(t *testing.T) {
+func TestAClosedMeterReleasesTheNamespace(t *testing.T) {
 	j := join(t)
 	before := openFiles(t)
 	m := meterOf(t, j)

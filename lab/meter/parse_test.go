@@ -98,7 +98,7 @@ func TestNetDevAlsoWhereTheCounterTouchesTheName(t *testing.T) {
 	}
 }
 
-func TestTimerListTellsIdleTime(t *testing.T) {
+func TestTimerListHasTheIdleTime(t *testing.T) {
 	got := map[int]idleClock{}
 	must.Succeed(t, eachIdleClock(captured(t, "timer_list"), func(cpu int, c idleClock) { got[cpu] = c }))
 	want := map[int]idleClock{

@@ -69,7 +69,7 @@ func TestAnIdleCPUIsNotBusyForLessThanNothing(t *testing.T) {
 	}
 }
 
-func TestTheFabricsWorkComesOffSoftirqFirst(t *testing.T) {
+func TestTheFabricsWorkIsSubtractedFromSoftirqFirst(t *testing.T) {
 	u := Usage{Busy: 1, User: 0.2, System: 0.5, Softirq: 0.3}
 	got := u.without(0.4)
 	if !near(got.Busy, 0.6, 1e-12) || got.Softirq != 0 || !near(got.System, 0.4, 1e-12) || got.User != 0.2 {

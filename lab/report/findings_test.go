@@ -109,7 +109,7 @@ func TestADifferenceThatTheCorrectionDoesNotConfirmIsOnlySuggested(t *testing.T)
 }
 
 // If only some ratios of a pair are certain, the sentence lists the others separately.
-func TestFindingTellsTheSureFromTheSuggested(t *testing.T) {
+func TestAFindingSeparatesSureFromSuggestedCosts(t *testing.T) {
 	_, plan := twoSystems()
 	baseline := column("a/stream", sample.Throughput, spread(10e9, 10e9, 10)...)
 	subject := column("b/stream", sample.Throughput, spread(9.5e9, 9.6e9, 10)...)

@@ -76,7 +76,7 @@ func TestImprecisionOfTooFewTrialsComesFirst(t *testing.T) {
 	}
 }
 
-func TestImprecisionLeavesOutWhatMoreTrialsCannotMend(t *testing.T) {
+func TestImprecisionLeavesOutWhatMoreTrialsCannotImprove(t *testing.T) {
 	_, plan := precise()
 	samples := slices.Concat(busy("a/stream", 8, 0.004, 0), busy("b/stream", 8, 0.004, 2), busy("c/stream", 8, 0.1, 4))
 	for i := range samples {

@@ -97,7 +97,7 @@ func TestErrorPagesFitANarrowWindow(t *testing.T) {
 	}
 }
 
-func TestSelectingTwoRunsLeadsToTheirComparison(t *testing.T) {
+func TestSelectingTwoRunsOpensTheirComparison(t *testing.T) {
 	must.Long(t)
 	t.Parallel()
 	_, reader, _, _ := filled(t)

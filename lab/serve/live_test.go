@@ -192,7 +192,7 @@ func TestLiveViewsAreLimited(t *testing.T) {
 }
 
 // When a reader disconnects, its stream ends, and another one may begin.
-func TestAReaderWhoLeavesEndsItsStream(t *testing.T) {
+func TestAClosedConnectionEndsItsStream(t *testing.T) {
 	_, reader, running, _ := filled(t)
 	s, at := site(t, reader)
 	response := must.Get(http.Get(at + "/runs/" + running.ID + "/events"))(t)

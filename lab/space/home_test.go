@@ -12,7 +12,7 @@ import (
 	"windtunnel/lab/parallel"
 )
 
-func TestANamespacesHomeGoesWithItAndWhatIsMountedThere(t *testing.T) {
+func TestANamespacesHomeIsDeletedWithItAndItsMounts(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: makes a network namespace and mounts")
 	}

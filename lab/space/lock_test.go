@@ -13,7 +13,7 @@ import (
 	"windtunnel/internal/must"
 )
 
-func TestTheLockIsHeldByOneAndSaysByWhom(t *testing.T) {
+func TestTheErrorOfATakenLockNamesItsHolder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	first, err := TakeLock(path)
 	must.Succeed(t, err)

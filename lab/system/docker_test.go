@@ -53,7 +53,7 @@ func tokensBetween(t *testing.T, do func(nodes []netip.Addr) error) {
 	must.Succeed(t, s.Do(func() error { return do(nodes) }))
 }
 
-func TestEveryNodeGetsTheTokenAndThenNobodyDoes(t *testing.T) {
+func TestEachNodeGetsTheTokenOnce(t *testing.T) {
 	tokensBetween(t, func(nodes []netip.Addr) error {
 		g, err := giveToken(nodes[0], nodes[1:], "SWMTKN-1")
 		if err != nil {

@@ -66,7 +66,7 @@ func TestNoSegmentationTakesTheContainersOwnOffloadsAndRecordsIt(t *testing.T) {
 	}
 }
 
-func TestSpreadLetsAllCPUsOfTheNodeReceiveAndRecordsIt(t *testing.T) {
+func TestSpreadSetsAllCPUsOfTheNodeAsReceiversAndRecordsIt(t *testing.T) {
 	n := plugged(t)
 	c := n.Endpoints[0].Space
 	must.Succeed(t, SetEndpoints(n, suite.Endpoint{Spread: true}))

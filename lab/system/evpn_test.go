@@ -38,7 +38,7 @@ func TestAnARPAnnouncementAsksForTheSendersOwnAddress(t *testing.T) {
 
 // With three nodes each is told the other two's addresses, and frames that came
 // by a tunnel do not leave by one.
-func TestEVPNTellsEveryNodeWhereTheContainersAre(t *testing.T) {
+func TestEVPNAnnouncesTheContainersToEveryNode(t *testing.T) {
 	e := EVPN{}
 	nodes := nodesOnASwitch(t, e, 3)
 	attached(t, e, nodes)
@@ -65,7 +65,7 @@ func TestEVPNTellsEveryNodeWhereTheContainersAre(t *testing.T) {
 	}
 }
 
-func TestEVPNWithoutItsPeerSaysWhoIsMissing(t *testing.T) {
+func TestTheErrorOfEVPNWithoutAPeerNamesThePeer(t *testing.T) {
 	e := EVPN{}
 	nodes := nodesOnASwitch(t, e, 2)
 	err := onAll(nodes[:1], func(n *Node) error {

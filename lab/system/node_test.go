@@ -117,7 +117,7 @@ func startShell(t *testing.T, n *Node, script string) error {
 	}})
 }
 
-func TestADaemonThatEndsAtOnceSaysWhy(t *testing.T) {
+func TestTheErrorOfADaemonThatEndsAtOnceHasItsReason(t *testing.T) {
 	must.Fail(t, startShell(t, loneNode(t), "echo no entropy left >&2; exit 7"), "shell ended at once (exit status 7)", "no entropy left")
 }
 

@@ -115,7 +115,7 @@ func TestAGuestsDeviceHasItsMTUAddressesAndDefaultRoutes(t *testing.T) {
 	}
 }
 
-func TestOnlySystemsThatPlugTapsTakeVMs(t *testing.T) {
+func TestOnlySystemsThatConnectTapsHaveVMs(t *testing.T) {
 	vm := suite.Endpoint{Kind: suite.VM}
 	for name, can := range map[string]bool{"bridge": true, "vxlan": true, "vrouter-mpls-udp": true, "macvlan": false} {
 		s, err := ByName(name)

@@ -63,7 +63,7 @@ func twoCPUs(t *testing.T) (cpus []int) {
 	return cpus
 }
 
-func TestQEMUsOtherThreadsLeaveTheVirtualCPUsAlone(t *testing.T) {
+func TestQEMUsOtherThreadsDoNotUseTheVirtualCPUs(t *testing.T) {
 	k := needQEMU(t)
 	cpus := twoCPUs(t)
 	m, err := machine(t, k, k.Image, 1)
@@ -161,7 +161,7 @@ func TestQEMUsCommandLineHasAQueueForEachCPUAndVHostOnlyWhereAskedFor(t *testing
 	}
 }
 
-func TestKVMIsTriedOnceAfterABootAndForEachKernelAnew(t *testing.T) {
+func TestKVMIsTriedOnceForEachBootAndKernel(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kvm")
 	tried := 0
 	ask := func(release string) error {

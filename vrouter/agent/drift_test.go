@@ -66,7 +66,7 @@ func onWorkload(what string, do func(*netlink.Handle, netlink.Link) error) harm 
 
 func small(h *netlink.Handle, l netlink.Link) error { return h.LinkSetMTU(l, 1300) }
 
-func TestEntriesThatSomebodyDeletesReturn(t *testing.T) {
+func TestDeletedEntriesAreRepaired(t *testing.T) {
 	t.Parallel()
 	withstands(t,
 		onMaps("all host routes", "hosts4", "hosts6"),
@@ -83,7 +83,7 @@ func TestEntriesThatSomebodyDeletesReturn(t *testing.T) {
 	)
 }
 
-func TestProgramsAndPinsThatSomebodyTakesAwayReturn(t *testing.T) {
+func TestDetachedProgramsAndDeletedPinsAreRepaired(t *testing.T) {
 	must.Long(t)
 	t.Parallel()
 	withstands(t,
@@ -96,7 +96,7 @@ func TestProgramsAndPinsThatSomebodyTakesAwayReturn(t *testing.T) {
 	)
 }
 
-func TestDevicesThatSomebodyChangesAreMended(t *testing.T) {
+func TestChangedDevicesAreRepaired(t *testing.T) {
 	t.Parallel()
 	withstands(t,
 		onHost("the node's end is down", (*netlink.Handle).LinkSetDown),
@@ -244,9 +244,9 @@ func pinned(t *testing.T, c config.Config, pattern string) []string {
 	return found
 }
 
-// TestUnmountedPinsAreMountedAndFilledAnew takes programs, maps and links away
+// TestUnmountedPinsAreMountedAndFilledAgain takes programs, maps and links away
 // at one blow.
-func TestUnmountedPinsAreMountedAndFilledAnew(t *testing.T) {
+func TestUnmountedPinsAreMountedAndFilledAgain(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, nil)
 	a := b.nodes["a"]
@@ -332,9 +332,9 @@ func TestXDPIsUsedOnceAnotherProgramIsGone(t *testing.T) {
 	})
 }
 
-// TestADeviceThatIsDeletedIsMadeAnew deletes either end of a workload's veth pair. The agent must
+// TestADeletedDeviceIsMadeAgain deletes either end of a workload's veth pair. The agent must
 // create the pair again, and packets must pass.
-func TestADeviceThatIsDeletedIsMadeAnew(t *testing.T) {
+func TestADeletedDeviceIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, nil)
 	a := b.nodes["a"]
@@ -358,9 +358,9 @@ func TestADeviceThatIsDeletedIsMadeAnew(t *testing.T) {
 	}
 }
 
-// TestANamespaceThatGoesIsReportedAndServedAgainWhenItReturns is about a
+// TestADeletedNamespaceIsReportedAndConnectedAgainWhenItReturns is about a
 // workload's.
-func TestANamespaceThatGoesIsReportedAndServedAgainWhenItReturns(t *testing.T) {
+func TestADeletedNamespaceIsReportedAndConnectedAgainWhenItReturns(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, nil)
 	a, name := b.nodes["a"], b.workloads["a1"].Name

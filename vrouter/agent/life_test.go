@@ -182,9 +182,9 @@ func TestAKilledAgentReturnsToTheSameMapsAndLinks(t *testing.T) {
 	})
 }
 
-// TestDriftWhileNoAgentRunsIsMendedByTheNext deletes objects while no agent runs. The
+// TestDriftWhileNoAgentRunsIsRepairedByTheNext deletes objects while no agent runs. The
 // next agent must restore them.
-func TestDriftWhileNoAgentRunsIsMendedByTheNext(t *testing.T) {
+func TestDriftWhileNoAgentRunsIsRepairedByTheNext(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, nil)
 	a := b.nodes["a"]

@@ -146,7 +146,7 @@ func TestAGatewayWithMPLSNeedsXDP(t *testing.T) {
 	}
 }
 
-func TestADeviceOfThatNameThatIsSomebodyElsesStays(t *testing.T) {
+func TestAForeignDeviceOfThatNameStays(t *testing.T) {
 	f := agenttest.NewFleet(t)
 	must.Succeed(t, f.A.Links.LinkAdd(&netlink.Vxlan{LinkAttrs: netlink.LinkAttrs{Name: netdev.GRODevice}, FlowBased: true, Port: 9999}))
 	a := start(t, f.Config("a"))

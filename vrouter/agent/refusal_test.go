@@ -229,9 +229,9 @@ func TestAnUnderlayTooSmallIsReportedAndChangesNothing(t *testing.T) {
 	unchanged(t, before, contents(t, a.config))
 }
 
-// TestAStartThatIsRefusedLeavesTheRunningAgentAlone starts agents with invalid
+// TestARefusedStartDoesNotDisturbTheRunningAgent starts agents with invalid
 // configurations while another agent runs.
-func TestAStartThatIsRefusedLeavesTheRunningAgentAlone(t *testing.T) {
+func TestARefusedStartDoesNotDisturbTheRunningAgent(t *testing.T) {
 	t.Parallel()
 	b := newBedOf(t, nil, "a")
 	a := b.nodes["a"]

@@ -273,10 +273,10 @@ func TestRemovalTakesTheMergingDeviceToo(t *testing.T) {
 	}
 }
 
-// TestWhoAsksDuringARemovalIsAnswered sends requests during a removal. They first
+// TestARequestDuringARemovalIsAnswered sends requests during a removal. They first
 // return rows, then the error that the node is being removed, then that no agent
 // runs. No request reads closed maps.
-func TestWhoAsksDuringARemovalIsAnswered(t *testing.T) {
+func TestARequestDuringARemovalIsAnswered(t *testing.T) {
 	t.Parallel()
 	b := newBedOf(t, nil, "a")
 	a := b.nodes["a"]

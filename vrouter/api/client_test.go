@@ -86,7 +86,7 @@ func TestEveryEndpointIsAskedAsDocumented(t *testing.T) {
 	}
 }
 
-func TestStateGoesThereAndBack(t *testing.T) {
+func TestAStateIsSentAndReturnedUnchanged(t *testing.T) {
 	state := model.State{Nodes: []model.Node{{Name: "a", Underlay: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}}}
 	var kept model.State
 	client := serve(t, func(w http.ResponseWriter, r *http.Request) {

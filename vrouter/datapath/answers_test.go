@@ -47,7 +47,7 @@ func onlyL3(f *fib.Tables) {
 	}
 }
 
-func TestARPIsAnsweredForWhomTheVRouterKnows(t *testing.T) {
+func TestARPIsAnsweredForRoutedAddresses(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*fib.Tables)

@@ -84,7 +84,7 @@ func TestTheMapsFollowAnySequenceOfTables(t *testing.T) {
 	}
 }
 
-func TestDriftIsMended(t *testing.T) {
+func TestDriftIsRepaired(t *testing.T) {
 	d := shared(t)
 	want := scene(7, 8, 9, model.MPLSoUDP, false)
 	must.Get(d.Apply(want))(t)

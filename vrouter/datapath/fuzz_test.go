@@ -35,7 +35,7 @@ func fuzzPackets(t *testing.T) int {
 // Random and mutated packets: each is forwarded, answered, replicated, passed
 // on, or dropped under a reason; the sums agree; nothing crashes, and nothing
 // leaves by a device that is not ours.
-func TestEveryPacketComesToOneEnd(t *testing.T) {
+func TestEveryPacketHasOneEnd(t *testing.T) {
 	n := fuzzPackets(t)
 	r := newRig(t, model.MPLSoUDP, false, func(f *fib.Tables) {
 		withServices(f)

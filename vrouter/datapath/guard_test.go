@@ -22,10 +22,10 @@ func (r *rig) runMarked(t *testing.T, p *ebpf.Program, ifindex int, frame []byte
 	return code, binary.NativeEndian.Uint32(out[contextMark:])
 }
 
-// TestTheGuardLetsAMarkedPacketPassAgain: a program after fabric_out may clone a
+// TestTheGuardPassesAMarkedPacketAgain: a program after fabric_out may clone a
 // tunnel packet and send the clone through fabric_out again. So fabric_out must not
 // clear the mark.
-func TestTheGuardLetsAMarkedPacketPassAgain(t *testing.T) {
+func TestTheGuardPassesAMarkedPacketAgain(t *testing.T) {
 	everyTunnel(t, func(t *testing.T, encap model.Encapsulation, v6 bool) {
 		r := newRig(t, encap, v6, nil)
 		_, outer := r.run(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, packet(t, addrA, addrB, 0, 64, "hello")))

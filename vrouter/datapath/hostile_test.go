@@ -613,10 +613,10 @@ func (h hostile) packetToLocator() []byte {
 	return append([]byte{2, 0xfa, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0xb, 0x86, 0xdd}, ip...)
 }
 
-// TestHostileSendersReachWhomTheModelLets compares the programs of the fabric with a
+// TestHostilePacketsMatchTheModel compares the programs of the fabric with a
 // model. Packets as hostile builds them have the same fate in both. Of packets whose
 // bits are changed at random, the programs deliver none that the model refuses.
-func TestHostileSendersReachWhomTheModelLets(t *testing.T) {
+func TestHostilePacketsMatchTheModel(t *testing.T) {
 	type variant struct {
 		name     string
 		changed  bool

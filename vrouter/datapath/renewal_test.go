@@ -50,7 +50,7 @@ func TestANewVifBeginsWithCountersOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestALearnedMTUIsForgottenWhenTheTunnelLeadsElsewhere(t *testing.T) {
+func TestALearnedMTUIsForgottenWhenTheTunnelsRemoteChanges(t *testing.T) {
 	d := shared(t)
 	want := scene(7, 8, 9, model.MPLSoUDP, false)
 	must.Get(d.Apply(want))(t)

@@ -35,7 +35,7 @@ func nothingIsLostWhileTheAgentDiesAndReturns(t *testing.T) {
 	}
 }
 
-func TestAPortThatIsAddedForwardsAtOnceAndGoesWithoutTrace(t *testing.T) {
+func TestAnAddedPortForwardsAtOnceAndADeletedOneLeavesNothing(t *testing.T) {
 	t.Parallel()
 	b := sharedBed(t, options{})
 	x, y := pair(b, model.L3, false, model.MPLSoUDP)

@@ -77,7 +77,7 @@ func echo(from, to *net.UDPConn, bytesOut, buf []byte) error {
 
 // Every packet of 68 bytes, the least MTU of IPv4, to the largest that fits a
 // jumbo underlay goes through whole, there and back; one byte more is refused.
-func TestEveryPacketSizeComesThrough(t *testing.T) {
+func TestEveryPacketSizeArrives(t *testing.T) {
 	must.Long(t)
 	t.Parallel()
 	b := newBed(t, options{mtu: 9100})

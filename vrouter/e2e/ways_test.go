@@ -111,7 +111,7 @@ func TestBridgedNetworksFloodAndAnswer(t *testing.T) {
 	}
 }
 
-func TestATraceSaysWhereAPacketGoes(t *testing.T) {
+func TestATraceHasThePathOfAPacket(t *testing.T) {
 	t.Parallel()
 	b := sharedBed(t, options{})
 	_, y := pair(b, model.L3, false, model.MPLSoUDP)

@@ -91,7 +91,7 @@ func TestANetworkThatFloodsToTooManyPlacesIsRefused(t *testing.T) {
 	}
 }
 
-func TestANodeThatIsNotInTheStateIsToldWhichAre(t *testing.T) {
+func TestTheErrorOfAnUnknownNodeListsTheNodes(t *testing.T) {
 	s := crowd()
 	_, _, err := compile(s, "z", Facts{}, &IDs{})
 	const want = `node "z" is not in the state, which has a, b, c; apply the state of this node's fleet, or correct node in its configuration`

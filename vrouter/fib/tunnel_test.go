@@ -297,7 +297,7 @@ func TestGatewaysAddressesAreAllPaths(t *testing.T) {
 	}
 }
 
-func TestAGatewayToWhichNothingLeadsMaySendAndHasNoNexthop(t *testing.T) {
+func TestAGatewayWithoutRoutesMaySendAndHasNoNexthop(t *testing.T) {
 	s := pairOf(model.Node{Underlay: addrs("192.0.2.1")}, model.Node{Underlay: addrs("192.0.2.2")}, model.L2L3)
 	s.Gateways = []model.Gateway{{
 		Name: "mx", Addresses: addrs("192.0.2.9"), Encapsulation: model.MPLSoGRE,

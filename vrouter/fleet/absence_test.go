@@ -15,7 +15,7 @@ import (
 
 // With a lease of at most 15 s, a node is gone as soon as its alive key ends. A node that
 // is missing when the store is read, or reachable again, is gone after a lease.
-func TestWhoIsGone(t *testing.T) {
+func TestMissingNodesAreGoneAfterALease(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	lease := 10 * time.Second
 	v := &View{nodes: map[string]model.Node{"a": {Name: "a"}, "b": {Name: "b"}}, alive: map[string]Alive{"a": {}}}

@@ -8,7 +8,7 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-func TestWhatIsAskedForTwiceIsMadeOnce(t *testing.T) {
+func TestARepeatedRequestMakesOneObject(t *testing.T) {
 	f := open(t)
 	apply(t, f, small())
 	p := port("x")
@@ -76,7 +76,7 @@ func TestAPortThatOthersNeedStays(t *testing.T) {
 	state(t, f)
 }
 
-func TestAPortIsToldWhereItIs(t *testing.T) {
+func TestUpdatePortChangesOnlyTheAttachment(t *testing.T) {
 	f := open(t)
 	apply(t, f, small())
 	p := port("x")

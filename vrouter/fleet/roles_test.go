@@ -13,7 +13,7 @@ import (
 
 // With roles, a node can write only the ports of this node. An operator can write
 // everything. A deleted user can write nothing.
-func TestANodesRoleLetsItWriteItsOwnPortsAlone(t *testing.T) {
+func TestANodesRoleAllowsOnlyItsOwnPorts(t *testing.T) {
 	t.Parallel()
 	files := storetest.NewClusterCertificates(t)
 	c := storetest.Start(t, 1, files)

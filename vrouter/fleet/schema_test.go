@@ -13,7 +13,7 @@ import (
 )
 
 // A store with a newer schema is refused. A fleet that follows it stops writing.
-func TestANewerStoreIsRefusedAndLeftAlone(t *testing.T) {
+func TestANewerStoreIsRefusedAndUnchanged(t *testing.T) {
 	s := fileStore(t)
 	f := New(s, Options{})
 	ended := make(chan error, 1)

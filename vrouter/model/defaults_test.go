@@ -41,7 +41,7 @@ func TestDefaultsTwiceAreAsGoodAsOnce(t *testing.T) {
 	must.Equal(t, bare().WithDefaults(), bare().WithDefaults().WithDefaults(), same)
 }
 
-func TestFillingInLeavesTheGivenStateAlone(t *testing.T) {
+func TestFillingInDoesNotChangeTheGivenState(t *testing.T) {
 	s := bare()
 	filled := s.WithDefaults()
 	filled.Nodes[0].Encapsulations[0] = "changed"

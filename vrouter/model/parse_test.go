@@ -205,7 +205,7 @@ func TestWhatCannotBeReadIsSaidWithItsPlaceAndRemedy(t *testing.T) {
 }
 
 // A bad address that occurs twice has no position.
-func TestABadAddressThatStandsTwiceIsSaidWithoutAPlace(t *testing.T) {
+func TestTheErrorOfABadAddressThatOccursTwiceHasNoPosition(t *testing.T) {
 	_, err := Parse("f", []byte("ports:\n  - {name: a, mac: xx}\n  - {name: b, mac: xx}\n"))
 	const want = `f: "xx" is not a MAC address; write six bytes such as 02:00:00:00:00:01`
 	if err == nil || err.Error() != want {

@@ -83,7 +83,7 @@ func TestAClusterThatLosesMembers(t *testing.T) {
 	must.Equal(t, 0, s.asking().times)
 }
 
-func TestAWatchIsToldThatTheStoreIsGone(t *testing.T) {
+func TestAWatchFailsWhenTheStoreIsCutOff(t *testing.T) {
 	t.Parallel()
 	c := storetest.Start(t, 1, nil)
 	s := connect(t, c, "etcd+insecure", TLS{})
@@ -148,7 +148,7 @@ func TestALeaseIsLostWhereTheStoreIsOutOfReach(t *testing.T) {
 	}
 }
 
-func TestOnlyWhoHasACertificateGetsIn(t *testing.T) {
+func TestOnlyClientsWithACertificateConnect(t *testing.T) {
 	t.Parallel()
 	ours, others := storetest.NewClusterCertificates(t), storetest.NewClusterCertificates(t)
 	c := storetest.Start(t, 1, ours)

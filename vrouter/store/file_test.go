@@ -37,7 +37,7 @@ func TestAFileIsOneProcesssAtATime(t *testing.T) {
 	must.Fail(t, err, "another process has it open")
 }
 
-func TestAFileThatIsNoStoreIsLeftAlone(t *testing.T) {
+func TestAFileThatIsNotAStoreIsUnchanged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	text := bytes.Repeat([]byte("no store. "), 2000)
 	must.Succeed(t, os.WriteFile(path, text, 0o600))
@@ -62,7 +62,7 @@ func TestAWatchFromTooLongAgoSaysSo(t *testing.T) {
 
 // A commit larger than the history reaches the watches and does not stay in
 // memory.
-func TestALargeCommitIsToldAndNotRemembered(t *testing.T) {
+func TestALargeCommitIsSentAndNotKept(t *testing.T) {
 	s := openFile(t)
 	ctx, end := context.WithTimeout(context.Background(), 10*time.Second)
 	defer end()

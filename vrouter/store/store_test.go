@@ -164,7 +164,7 @@ func TestAnIdleStoreIsReachable(t *testing.T) {
 }
 
 // Of many concurrent commits for the same key, one succeeds.
-func TestOfManyWhoWantAKeyOneGetsIt(t *testing.T) {
+func TestOneOfManyWritersCreatesAKey(t *testing.T) {
 	kinds(t, func(t *testing.T, s Store) {
 		var got sync.Map
 		var all sync.WaitGroup

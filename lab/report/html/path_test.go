@@ -20,7 +20,7 @@ func names(stops []stop) string {
 	return strings.Join(list, " ")
 }
 
-func TestPathGoesDownOneNodeOverTheWireAndUpTheOther(t *testing.T) {
+func TestThePathHasTheHopsOfBothNodesAndTheWire(t *testing.T) {
 	r := reporttest.Quick()
 	p, ok := pathOf(keep(r).median["vxlan/stream"])
 	if !ok || strings.Join(p.Nodes, " ") != "a b" {

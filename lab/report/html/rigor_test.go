@@ -79,7 +79,7 @@ func TestWhereEveryTrialCountsOnePlainLineSaysSo(t *testing.T) {
 	}
 }
 
-func TestLongListsOfSpoiledTrialsAreCutAndCounted(t *testing.T) {
+func TestLongListsOfRejectedTrialsAreCutAndCounted(t *testing.T) {
 	r := reporttest.Quick()
 	row := scenario(r, "raw/stream")
 	for i := range 300 {

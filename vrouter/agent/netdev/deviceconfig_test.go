@@ -40,7 +40,7 @@ func TestANetworkThatOnlyBridgesHasNoGateway(t *testing.T) {
 	}
 }
 
-func TestAddressesThatNobodyGaveGoAndTheWorkloadsOwnStay(t *testing.T) {
+func TestUnconfiguredAddressesAreRemovedAndTheWorkloadsOwnStay(t *testing.T) {
 	n := model.Network{Subnets: prefixes("10.0.0.0/24", "fd00::/64"), Forwarding: model.L3}
 	o := DeviceConfigOf(n, model.Port{IPs: addresses("10.0.0.7", "fd00::7"), AllowSources: prefixes("10.0.0.64/28")})
 	for name, c := range map[string]struct{ have, add, remove []netip.Prefix }{

@@ -55,7 +55,7 @@ func TestAReplyFromAnotherPortOrAddressIsUnsolicited(t *testing.T) {
 	h.expect("other protocol", denied, toWorkload, tcp(remote4, local4, "SA"))
 }
 
-func TestAnEntryCountsPacketsBytesAndWhoBegan(t *testing.T) {
+func TestAnEntryCountsPacketsAndBytesAndHasTheInitiator(t *testing.T) {
 	h := load(t)
 	h.apply(policy{generation: 9, allowIn: true})
 	before := monotonic(t) - 20e6 // the coarse clock may be a tick behind

@@ -119,7 +119,7 @@ func TestAnEntryNamesTheMemberAndItsComposite(t *testing.T) {
 	}
 }
 
-func TestAForgottenFlowIsGivenANexthopAnew(t *testing.T) {
+func TestAForgottenFlowIsGivenANexthopAgain(t *testing.T) {
 	h := load(t)
 	h.unpoliced()
 	h.compose(21, 22)
@@ -133,7 +133,7 @@ func TestAForgottenFlowIsGivenANexthopAnew(t *testing.T) {
 	}
 }
 
-func TestAConnectionOnAResetOnesPortsIsGivenANexthopAnew(t *testing.T) {
+func TestAConnectionOnTheReusedPortsOfAResetOneIsGivenANexthopAgain(t *testing.T) {
 	h := load(t)
 	h.unpoliced()
 	h.compose(21, 22)

@@ -77,7 +77,7 @@ func TestAnUnansweredFlowIsForgottenSoon(t *testing.T) {
 	}
 }
 
-func TestATimeoutOfZeroNeverComes(t *testing.T) {
+func TestATimeoutOfZeroNeverExpires(t *testing.T) {
 	h := load(t, flowTimes(0, 0, 0))
 	h.apply(outOnly)
 	k := flowKey(17, local4, remote4)
@@ -167,7 +167,7 @@ func TestANewConnectionOnAClosedOnesPortsIsJudgedByItsOwnDirection(t *testing.T)
 	}
 }
 
-func TestASynWithinAConnectionDoesNotBeginItAnew(t *testing.T) {
+func TestASynWithinAConnectionDoesNotBeginItAgain(t *testing.T) {
 	h := load(t)
 	h.apply(outOnly)
 	h.play(segment{fromWorkload, "S"}, segment{toWorkload, "SA"}, segment{fromWorkload, "A"}, segment{toWorkload, "S"}, segment{toWorkload, "A"})
