@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -59,9 +60,8 @@ func (f *fleet) features() (all []string) {
 // left, and the data devices have their features.
 func (f *fleet) untouched(features []string) {
 	f.t.Helper()
-	var left string
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-		left = strings.Join(leftovers(f.t), " ")
+	must.Eventually(f.t, "the hosts are as before the run", func() error {
+		left := strings.Join(leftovers(f.t), " ")
 		for i, h := range f.site.Hosts {
 			if p := f.site.Processes(i); len(p) != 1 {
 				left += fmt.Sprintf(" processes %v on host %s", p, h.Name)
@@ -70,11 +70,11 @@ func (f *fleet) untouched(features []string) {
 		if now := f.features(); strings.Join(now, "; ") != strings.Join(features, "; ") {
 			left += fmt.Sprintf(" devices %v, which were %v", now, features)
 		}
-		if left == "" {
-			return
+		if left != "" {
+			return errors.New("left behind: " + left)
 		}
-	}
-	f.t.Errorf("left behind: %s", left)
+		return nil
+	})
 }
 
 func (f *fleet) writeSuite(name, text string) {

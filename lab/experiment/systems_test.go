@@ -158,15 +158,9 @@ func (i inspected) Down(ctx context.Context) error {
 func assertUntouched(t *testing.T, tb testbed.Testbed, id string, never []map[string]string) {
 	t.Helper()
 	for i, n := range tb.Nodes() {
-		var left []string
-		for deadline := time.Now().Add(settle); ; time.Sleep(50 * time.Millisecond) {
-			if left = changes(never[i], nodeNetwork(t, n)); len(left) == 0 || time.Now().After(deadline) {
-				break
-			}
-		}
-		for _, what := range left {
-			t.Errorf("node %s: %s", n.Name(), what)
-		}
+		must.Eventually(t, "node "+n.Name()+" equals a node that never had the system", func() error {
+			return leftBehind(changes(never[i], nodeNetwork(t, n)))
+		})
 		if _, err := os.Stat(space.Home(n.Attachment().SpaceBase)); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("node %s: its home is still there: %v", n.Name(), err)
 		}
@@ -388,12 +382,7 @@ type traces struct {
 	spaces map[uint64]vnetns.NsHandle
 }
 
-const (
-	markVariable = "WT_TEST_MARK"
-	// settle is how long the kernel and dying processes may take to be gone, and
-	// others on this machine to take their own passing things away.
-	settle = 3 * time.Second
-)
+const markVariable = "WT_TEST_MARK"
 
 // lookForTraces remembers what the machine is like now.
 func lookForTraces(t *testing.T, id string) *traces {
@@ -442,16 +431,17 @@ func (l *traces) assertNone() {
 	if len(l.spaces) == 0 {
 		l.t.Error("no bench came up, so nothing is known of its traces")
 	}
-	var left []string
-	for deadline := time.Now().Add(settle); ; time.Sleep(50 * time.Millisecond) {
-		left = append(l.own(), changes(l.before, l.machine())...)
-		if len(left) == 0 || time.Now().After(deadline) {
-			break
-		}
+	must.Eventually(l.t, "the machine is as before", func() error {
+		return leftBehind(append(l.own(), changes(l.before, l.machine())...))
+	})
+}
+
+// leftBehind returns an error that lists what is left; nil: nothing.
+func leftBehind(left []string) error {
+	if len(left) == 0 {
+		return nil
 	}
-	for _, what := range left {
-		l.t.Errorf("left behind: %s", what)
-	}
+	return errors.New("left behind: " + strings.Join(left, "; "))
 }
 
 // own lists what carries the bench's name.

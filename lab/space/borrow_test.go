@@ -1,6 +1,7 @@
 package space
 
 import (
+	"fmt"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -8,7 +9,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -56,13 +56,12 @@ grep -s . ipv4/conf/data/* ipv6/conf/data/* ipv4/neigh/data/* ipv6/neigh/data/*`
 // added the routes of its addresses (net/ipv6/addrconf.c, addrconf_dad_work).
 func assertState(t *testing.T, s *Space, before string) {
 	t.Helper()
-	var diff string
-	for limit := time.Now().Add(time.Minute); time.Now().Before(limit); time.Sleep(10 * time.Millisecond) {
-		if diff = cmp.Diff(strings.Split(before, "\n"), strings.Split(deviceState(t, s), "\n")); diff == "" {
-			return
+	must.Eventually(t, "the device is as before", func() error {
+		if diff := cmp.Diff(strings.Split(before, "\n"), strings.Split(deviceState(t, s), "\n")); diff != "" {
+			return fmt.Errorf("it was (-) and is (+):\n%s", diff)
 		}
-	}
-	t.Errorf("the device was (-) and is (+):\n%s", diff)
+		return nil
+	})
 }
 
 // lender makes a namespace with the device "data", and an empty node to lend it to.

@@ -92,15 +92,12 @@ func TestTheServerClosesTheSocketsOfItsPorts(t *testing.T) {
 		if text := fmt.Sprint(err); (err != nil) != (c.refused != "") || !strings.Contains(text, c.refused) {
 			t.Errorf("%s: the error is %v, want one with %q", c.what, err, c.refused)
 		}
-		for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) { // a closed socket ends after its reader
-			got := packetSockets(t, s.InNode)
-			if fmt.Sprint(got) == fmt.Sprint(c.want) {
-				break
+		must.Eventually(t, c.what, func() error { // a closed socket ends after its reader
+			if got := packetSockets(t, s.InNode); fmt.Sprint(got) != fmt.Sprint(c.want) {
+				return fmt.Errorf("the packet sockets by ifindex are %v, want %v", got, c.want)
 			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%s: the packet sockets by ifindex are %v, want %v", c.what, got, c.want)
-			}
-		}
+			return nil
+		})
 	}
 }
 
