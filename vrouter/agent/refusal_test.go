@@ -35,7 +35,7 @@ func statusIn(err error) int {
 	return 0
 }
 
-// manyPorts makes ports on the other node.
+// withPorts makes ports on the other node.
 func (b *bed) withPorts(n int) model.State {
 	s := b.state
 	s.Ports = slices.Clone(s.Ports)

@@ -68,7 +68,7 @@ var leftOut = []struct {
 	{sample.DistantSlice, "the host moved the nodes' CPUs to another distance within the trial"},
 }
 
-// Several lists names for a sentence. Of more than mostNamed it names the first ones.
+// Several lists names for a sentence. Of more than model.MostNamed it names the first ones.
 func Several(names []string) string {
 	if len(names) > model.MostNamed {
 		return phrase.Some(names, model.MostNamed)

@@ -185,7 +185,7 @@ const (
 	reviewsPath    = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 )
 
-// podsPath, servicesPath, eventsPath and leasesPath are the paths of the objects in a namespace.
+// podsPath and leasesPath are the paths of the objects in a namespace.
 func podsPath(namespace string) string { return namespacesPath + "/" + namespace + "/pods" }
 func leasesPath(namespace string) string {
 	return "/apis/coordination.k8s.io/v1/namespaces/" + namespace + "/leases"
