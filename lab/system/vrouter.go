@@ -78,13 +78,11 @@ func (v VRouter) About() About {
 		Description: what, VMs: true,
 		SetUp: 400 * time.Millisecond, // the agents start and load their programs
 		// On an IPv4 underlay: outer IP 20, then GRE 4 and label 4, UDP 8 and label 4, or UDP 8,
-		// VXLAN 8 and inner Ethernet 14. Direct adds nothing. Nodes that translate use VXLAN over
-		// IPv6, outer IP 40, for packets that cannot be translated.
-		Overhead: map[string]int{"mpls-gre": 20 + 8, "mpls-udp": 20 + 12, "vxlan": 20 + 30, vrouterTranslated: 40 + 30}[v.Encap],
+		// VXLAN 8 and inner Ethernet 14. Direct adds nothing. Translation replaces an IPv4 header
+		// (20 bytes) with an IPv6 header (40 bytes).
+		Overhead: map[string]int{"mpls-gre": 20 + 8, "mpls-udp": 20 + 12, "vxlan": 20 + 30, vrouterTranslated: 40 - 20}[v.Encap],
 	}
 	if v.Encap == vrouterTranslated {
-		// Translation replaces an IPv4 header (20 bytes) with an IPv6 header (40 bytes), and
-		// adds nothing to IPv6 packets.
 		about.AddedBytes = map[int]int{4: 40 - 20, 6: 0}
 	}
 	return about

@@ -81,7 +81,7 @@ func TestTranslatedPacketsArriveIntact(t *testing.T) {
 			t.Parallel()
 			b := newBed(t, options{offload: offload, routed: true})
 			x, y := routedPair(b, model.VXLAN)
-			checkIntact(t, x, y, 1450, bulk)
+			checkIntact(t, x, y, 1480, bulk, "too_big") // fragments that are too large for the tunnel, until the sender knows
 			for _, node := range b.nodes {
 				if sent := node.sent(model.Translated); sent < uint64(2*bulk) {
 					t.Errorf("node %s has sent %d bytes in translated packets, want at least the %d of an IPv4 and an IPv6 transfer", node.name, sent, 2*bulk)
@@ -96,7 +96,8 @@ func TestTranslatedPacketsArriveIntact(t *testing.T) {
 // tunnel, and that the metric has the same number.
 func checkFallbacks(t *testing.T, n *node) {
 	t.Helper()
-	var fragments, all, tunnelled uint64
+	var fragments, all uint64
+	tunnelled := n.drops()["too_big"]
 	for _, f := range answer(n, (*api.Client).Fallbacks) {
 		all += f.Packets
 		if f.Reason == "fragment" {
@@ -107,7 +108,7 @@ func checkFallbacks(t *testing.T, n *node) {
 		tunnelled += network.ByEncapsulation[string(model.VXLAN)].TxPackets
 	}
 	if fragments == 0 || all > tunnelled {
-		t.Errorf("node %s has counted %d fragments and %d fallbacks, and has sent %d packets by VXLAN; want some fragments, and no more fallbacks than packets", n.name, fragments, all, tunnelled)
+		t.Errorf("node %s has counted %d fragments and %d fallbacks, and has sent %d packets by VXLAN; want some fragments, and no more fallbacks than packets and those that were too large", n.name, fragments, all, tunnelled)
 	}
 	n.wantMetric(fmt.Sprintf("vrouter_fallback_packets_total{network=\"red\",reason=\"fragment\"} %d", fragments))
 }
@@ -219,6 +220,24 @@ func TestTranslatedPacketsLearnTheMTUOfThePath(t *testing.T) {
 	if learned != 1400 {
 		t.Errorf("the nexthop that translates has the learned MTU %d, want 1400", learned)
 	}
+}
+
+// Translated IPv4 packets have 20 bytes less than the underlay's. A larger packet than the fallback carries, which
+// cannot be translated, is refused; then its sender cuts it.
+func TestTranslatedPacketsUseTheWholeMTU(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, options{routed: true})
+	x, y := routedPair(b, model.VXLAN)
+	const mtu = 1500 - 20
+	must.Equal(t, mtu, must.Get(b.handle(x.ns).LinkByName(model.DefaultInterface))(t).Attrs().MTU)
+	from, to := must.Get(x.unfragmented(4))(t), must.Get(y.unfragmented(4))(t)
+	defer from.Close()
+	defer to.Close()
+	must.Succeed(t, echo(from, to, bytes.Repeat([]byte{1}, mtu-28), make([]byte, mtu)))
+	b.expectNoDrops()
+	must.Succeed(t, sendWithoutDF(x, y, mtu-28)) // takes the fallback
+	checkTransfer(x, y, 4, 1<<20)
+	checkTransfer(x, y, 6, 1<<20)
 }
 
 // A network that only bridges has no gateway that could tell a workload of the smaller MTU.

@@ -1,6 +1,7 @@
 package fib
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -10,7 +11,7 @@ import (
 )
 
 // room computes the MTU of each network's ports: the largest packet that fits into
-// the tunnels to all other nodes. For a node without a tunnel, room assumes the
+// the tunnels to all other nodes, or that can be translated. For a node without a tunnel, room assumes the
 // fabric's MTU. So the MTU of a workload does not change when peers are added or
 // deleted.
 func (c *compiler) room() {
@@ -73,6 +74,9 @@ func (c *compiler) others() map[string]*tunnel {
 		n := &c.state.Nodes[i]
 		if t := c.peers[n.Name]; t != nil {
 			all[n.Name] = t
+			for ; t != nil; t = t.beyond {
+				t.plain = c.plain(n, t.formats)
+			}
 			continue
 		}
 		common, recent := c.sendable(n)
@@ -87,10 +91,19 @@ func (c *compiler) others() map[string]*tunnel {
 			}
 		}
 		if f, ok := choose(common, recent, link, locator); ok {
-			all[n.Name] = &tunnel{formats: f, v6: pairs[0].source.Is6(), mtu: c.facts.MTU}
+			all[n.Name] = &tunnel{formats: f, v6: pairs[0].source.Is6(), mtu: c.facts.MTU, plain: c.plain(n, f)}
 		}
 	}
 	return all
+}
+
+// plain returns tunnel.plain of the tunnel to a node.
+func (c *compiler) plain(n *model.Node, f formats) int {
+	if !f.translates && !f.awaited {
+		return 0
+	}
+	_, mtu := c.ways([]pair{{c.self.LocatorAddress(), n.LocatorAddress()}})
+	return cmp.Or(mtu, c.facts.MTU) - Overhead(model.Translated, false, false)
 }
 
 func (c *compiler) leastRoom(n *network, others map[string]*tunnel) room {
@@ -101,8 +114,11 @@ func (c *compiler) leastRoom(n *network, others map[string]*tunnel) room {
 	}
 	consider := func(name string, t *tunnel) {
 		inner := t.inner(n.Bridges())
-		if t.later && !n.Bridges() {
+		switch {
+		case t.later && !n.Bridges():
 			inner = t.mtu
+		case t.plain > 0 && !n.Bridges(): // the few packets that cannot be translated may be too large for the tunnel
+			inner = t.plain
 		}
 		if least.to == "" || inner < least.inner {
 			least = room{to: named(name), encap: t.of(n.Bridges()), outer: t.mtu, inner: inner}

@@ -10,7 +10,8 @@ import (
 )
 
 // Nodes without a common link translate IPv4 packets if both have locators. Other packets
-// use the tunnel (the fallback). So the ports have the label and the MTU of the tunnel.
+// use the tunnel (the fallback), so routes have the label of the tunnel. The ports have the MTU of translated IPv4
+// packets, which is larger than the tunnel's.
 func TestNodesWithLocatorsTranslate(t *testing.T) {
 	node := func(a, offers, locator string) model.Node {
 		n := model.Node{Underlay: addrs(a), Encapsulations: encaps(offers)}
@@ -32,9 +33,9 @@ func TestNodesWithLocatorsTranslate(t *testing.T) {
 		accepts  bool // translated packets of the remote are accepted
 		noWay    bool // no route over a fabric device leads to the locator
 	}{
-		{"locators", "d v", "fd77:0:0:2::/64", LinkWorks, "tunnel b translated", "tunnel b vxlan", 700, 1450, true, true, false},
+		{"locators", "d v", "fd77:0:0:2::/64", LinkWorks, "tunnel b translated", "tunnel b vxlan", 700, 1480, true, true, false},
 		{"locators without a route", "d v", "fd77:0:0:2::/64", LinkWorks, "tunnel b vxlan", "", 700, 1450, true, true, true},
-		{"locators under test", "d v", "fd77:0:0:2::/64", LinkUntested, "tunnel b vxlan", "", 700, 1450, true, true, false},
+		{"locators under test", "d v", "fd77:0:0:2::/64", LinkUntested, "tunnel b vxlan", "", 700, 1480, true, true, false},
 		{"locators that fail", "d v", "fd77:0:0:2::/64", LinkFails, "tunnel b vxlan", "", 700, 1450, true, true, false},
 		{"a node without locator", "d v", "", LinkWorks, "tunnel b vxlan", "", 700, 1450, false, false, false},
 		{"nodes that do not offer direct", "v u", "fd77:0:0:2::/64", LinkWorks, "tunnel b vxlan", "", 700, 1450, true, false, false},

@@ -19,6 +19,7 @@ type tunnel struct {
 	formats
 	v6    bool // the outer header is IPv6
 	mtu   int  // of the outer IP packet
+	plain int  // the largest IPv4 packet that can be translated, in bytes; 0: none will be
 	needs payloads
 	// true: packets of networks above last use the tunnel beyond, because the node does not
 	// receive the labels of these networks. If beyond is nil, they cannot be sent.
@@ -44,6 +45,7 @@ type formats struct {
 	// true: packets are translated, except packets that cannot be translated. These packets
 	// use encap.
 	translates bool
+	awaited    bool // IP payload will be translated if the current test of the locator succeeds
 	// true: frames to a known MAC address use direct, except frames that the other node
 	// cannot restore. These frames use frames.
 	bridges bool
@@ -234,6 +236,8 @@ func choose(common []model.Encapsulation, recent int, link, locator Link) (f for
 		f.encap = cmp.Or(f.encap, model.Translated)
 	case link == LinkUntested:
 		f.later = true
+	case locator == LinkUntested:
+		f.awaited = true
 	}
 	return f, f.encap != ""
 }
