@@ -38,7 +38,6 @@ type Datapath struct {
 	maps       vrouterMaps
 	programs   vrouterPrograms
 	ids        map[hook]ebpf.ProgramID // the programs' numbers
-	spec       *ebpf.CollectionSpec
 	nonce      nonce
 	tc         *netlink.Handle // socket for filters, in the namespace in which Open was called
 	swapping   swapping        // swaps of programs of links for ours

@@ -22,14 +22,12 @@ var pinned = map[string]bool{
 	"vif_flows_begun": true, "vif_flows_ended": true, "vrf_flows_begun": true, "vrf_flows_ended": true,
 }
 
-// load creates or adopts the maps and loads the programs.
-func (d *Datapath) load() error {
+// readPrograms reads the programs and sets their constants and the sizes of their maps. The result needs
+// 2.5 MB, so the caller must not keep it.
+func (d *Datapath) readPrograms() (*ebpf.CollectionSpec, error) {
 	spec, err := loadVrouter()
 	if err != nil {
-		return fmt.Errorf("read the programs: %w", err)
-	}
-	if d.nonce, err = bootNonce(d.options.Pins); err != nil {
-		return err
+		return nil, fmt.Errorf("read the programs: %w", err)
 	}
 	times := d.options.Times
 	for name, value := range map[string]any{
@@ -37,18 +35,29 @@ func (d *Datapath) load() error {
 		"flow_idle": seconds(times.Idle), "flow_unanswered": seconds(times.Unanswered), "flow_closed": seconds(times.Closed),
 	} {
 		if err := spec.Variables[name].Set(value); err != nil {
-			return fmt.Errorf("set the programs' constant %s: %w", name, err)
+			return nil, fmt.Errorf("set the programs' constant %s: %w", name, err)
 		}
 	}
 	for name, n := range d.options.Limits.sizes() {
 		spec.Maps[name].MaxEntries = n
+	}
+	return spec, nil
+}
+
+// load creates or adopts the maps and loads the programs.
+func (d *Datapath) load() (err error) {
+	if d.nonce, err = bootNonce(d.options.Pins); err != nil {
+		return err
+	}
+	spec, err := d.readPrograms()
+	if err != nil {
+		return err
 	}
 	for name, m := range spec.Maps {
 		if pinned[name] {
 			m.Pinning = ebpf.PinByName
 		}
 	}
-	d.spec = spec.Copy()
 	var objects vrouterObjects
 	err = spec.LoadAndAssign(&objects, &ebpf.CollectionOptions{Maps: ebpf.MapOptions{PinPath: d.generation}})
 	if err != nil {

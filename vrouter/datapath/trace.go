@@ -107,14 +107,14 @@ func portIn(sent, frame []byte) uint16 {
 // loadTracing loads the programs once more with tracing on, over the same
 // tables but counters of their own.
 func (d *Datapath) loadTracing() (*ebpf.Collection, error) {
-	spec := d.spec.Copy()
+	spec, err := d.readPrograms()
+	if err != nil {
+		return nil, err
+	}
 	delete(spec.Programs, "fabric_xdp")
 	delete(spec.Programs, "fabric_tc")
 	delete(spec.Programs, "fabric_out")
 	delete(spec.Programs, "looped")
-	for _, m := range spec.Maps {
-		m.Pinning = ebpf.PinNone
-	}
 	if err := spec.Variables["tracing"].Set(uint32(1)); err != nil {
 		return nil, fmt.Errorf("turn tracing on: %w", err)
 	}
