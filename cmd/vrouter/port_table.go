@@ -35,7 +35,7 @@ func portTable(rows []portRow) inspect.Table {
 }
 
 // workloadOf is the pod of a port, or describes the workload's end of the port.
-func workloadOf(p model.Port) string { return cmp.Or(p.Pod.String(), workload(p.Attach)) }
+func workloadOf(p model.Port) string { return cmp.Or(p.Pod().String(), workload(p.Attach)) }
 
 // workload describes the workload's end of a port.
 func workload(a model.Attachment) string {
@@ -59,8 +59,8 @@ func portFields(r portRow) inspect.Fields {
 	if r.Owner != "" {
 		fields.Add("Owner", r.Owner)
 	}
-	if r.Pod != (model.Pod{}) {
-		fields.Add("Pod UID", cmp.Or(r.Pod.UID, "-"))
+	if r.Pod() != (model.Pod{}) {
+		fields.Add("Pod UID", cmp.Or(r.Pod().UID, "-"))
 		fields.Add("Attached to", workload(r.Attach))
 	}
 	if len(r.Policies) > 0 {

@@ -89,12 +89,12 @@ func (a *agent) addPort(ctx context.Context, r model.PortRequest) (api.Port, err
 // chooseNetwork replaces the network of a pod's port by the network that the pod's namespace
 // chooses. It clears From, because its ranges are addresses of the replaced network.
 func (a *agent) chooseNetwork(ctx context.Context, r *model.PortRequest) error {
-	if a.chosen == nil || r.Pod.Namespace == "" {
+	if a.chosen == nil || r.Pod().Namespace == "" {
 		return nil
 	}
-	network, err := a.chosen(ctx, r.Pod.Namespace)
+	network, err := a.chosen(ctx, r.Pod().Namespace)
 	if err != nil {
-		return refuse(http.StatusServiceUnavailable, "find the network of namespace %q of pod %s: %w", r.Pod.Namespace, r.Pod, err)
+		return refuse(http.StatusServiceUnavailable, "find the network of namespace %q of pod %s: %w", r.Pod().Namespace, r.Pod(), err)
 	}
 	if network == "" || network == r.Network {
 		return nil
@@ -102,7 +102,7 @@ func (a *agent) chooseNetwork(ctx context.Context, r *model.PortRequest) error {
 	known := false
 	a.follower.Peek(func(v *fleet.View) { _, known = v.Network(network) })
 	if !known {
-		return refuse(http.StatusNotFound, "namespace %q chooses the network %q for its pods, but there is no such network; create it by `vrouter network create %s`, or correct the annotation of the namespace", r.Pod.Namespace, network, network)
+		return refuse(http.StatusNotFound, "namespace %q chooses the network %q for its pods, but there is no such network; create it by `vrouter network create %s`, or correct the annotation of the namespace", r.Pod().Namespace, network, network)
 	}
 	r.Network, r.From = network, nil
 	return nil

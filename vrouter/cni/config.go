@@ -46,7 +46,7 @@ type config struct {
 	ips   []netip.Addr
 	mac   model.MAC
 	pools []model.Range
-	pod   model.Pod
+	pod   *model.Pod // nil: the runtime named none
 }
 
 // environment holds the keys of CNI_ARGS that the plugin uses.
@@ -75,7 +75,9 @@ func readConfig(text []byte, args string) (config, error) {
 			return c, types.NewError(types.ErrInvalidEnvironmentVariables, "parse CNI_ARGS", err.Error())
 		}
 	}
-	c.pod = model.Pod{Namespace: string(env.K8S_POD_NAMESPACE), Name: string(env.K8S_POD_NAME), UID: string(env.K8S_POD_UID)}
+	if pod := (model.Pod{Namespace: string(env.K8S_POD_NAMESPACE), Name: string(env.K8S_POD_NAME), UID: string(env.K8S_POD_UID)}); pod != (model.Pod{}) {
+		c.pod = &pod
+	}
 	if c.Network = cmp.Or(c.Network, c.Name); c.Network == "" {
 		return invalid("network", "is missing; write the name of a virtual network")
 	}

@@ -63,7 +63,7 @@ func TestWhatTheRuntimeAddsCountsOverWhatIsWritten(t *testing.T) {
 
 func TestAPortHasThePodOfItsEnvironment(t *testing.T) {
 	c, err := readConfig([]byte(`{"name": "red"}`), "IgnoreUnknown=1;K8S_POD_NAMESPACE=web;K8S_POD_NAME=web-0;K8S_POD_INFRA_CONTAINER_ID=7f;K8S_POD_UID=5c1b")
-	if want := (model.Pod{Namespace: "web", Name: "web-0", UID: "5c1b"}); err != nil || c.pod != want {
+	if want := (model.Pod{Namespace: "web", Name: "web-0", UID: "5c1b"}); err != nil || c.pod == nil || *c.pod != want {
 		t.Errorf("the pod is %+v, %v; want %+v", c.pod, err, want)
 	}
 }

@@ -37,7 +37,7 @@ func add(args *skel.CmdArgs) error {
 			Name: r.port(), Network: r.config.Network, IPs: r.config.ips, MAC: r.config.mac, Policies: r.config.Policies,
 			Bandwidth: model.Bandwidth{Ingress: model.Rate(r.config.Runtime.Bandwidth.Ingress), Egress: model.Rate(r.config.Runtime.Bandwidth.Egress)},
 			Attach:    model.Attachment{Netns: args.Netns, Interface: args.IfName},
-			Origin:    model.CNI, Owner: r.owner(), Pod: r.config.pod,
+			Origin:    model.CNI, Owner: r.owner(), OfPod: r.config.pod,
 		},
 		From: r.config.pools,
 	})

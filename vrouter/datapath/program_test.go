@@ -568,7 +568,7 @@ func TestXDPWithoutMetadataLeavesTheFrameToTC(t *testing.T) {
 // xdpWithoutMetadata loads fabric_xdp for a driver without metadata.
 func (r *rig) xdpWithoutMetadata(t *testing.T) *ebpf.Program {
 	t.Helper()
-	spec := r.spec.Copy()
+	spec := must.Get(r.readPrograms())(t)
 	replaced := 0
 	for i, ins := range spec.Programs["fabric_xdp"].Instructions {
 		if ins.IsBuiltinCall() && ins.Constant == int64(asm.FnXdpAdjustMeta) {
@@ -580,9 +580,6 @@ func (r *rig) xdpWithoutMetadata(t *testing.T) *ebpf.Program {
 		if name != "fabric_xdp" {
 			delete(spec.Programs, name)
 		}
-	}
-	for _, m := range spec.Maps {
-		m.Pinning = ebpf.PinNone
 	}
 	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: map[string]*ebpf.Map{
 		"settings": r.maps.Settings, "remotes": r.maps.Remotes, "ilm": r.maps.Ilm, "vnis": r.maps.Vnis, "outcomes": r.maps.Outcomes,

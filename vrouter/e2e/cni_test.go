@@ -115,7 +115,7 @@ func TestCNIGivesContainersOfTwoNodesANetwork(t *testing.T) {
 		t.Errorf("ADD for a pod: %v", err)
 	}
 	if p := rows[model.Port](b.nodes[1], "port", "list"); !slices.ContainsFunc(p, func(p model.Port) bool {
-		return p.Pod == model.Pod{Namespace: "web", Name: "web-0", UID: "5c1b"}
+		return p.Pod() == model.Pod{Namespace: "web", Name: "web-0", UID: "5c1b"}
 	}) {
 		t.Errorf("no port has the pod: %+v", p)
 	}

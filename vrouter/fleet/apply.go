@@ -346,7 +346,7 @@ func (v *View) join(s model.State) (desired, error) {
 		if applied := w.ports[name]; applied != nil {
 			a := *applied
 			if a.Origin == model.Applied {
-				a.Origin, a.Owner, a.Pod = p.Origin, p.Owner, p.Pod
+				a.Origin, a.Owner, a.OfPod = p.Origin, p.Owner, p.OfPod
 			}
 			if withInterface(a).Equal(withInterface(p)) {
 				continue // equal to the port of the document, which replaces it
@@ -423,7 +423,7 @@ func desiredBy(s model.State) desired {
 	for i := range ports {
 		p := &ports[i]
 		if p.Origin == model.Applied {
-			p.Owner, p.Pod = "", model.Pod{}
+			p.Owner, p.OfPod = "", nil
 		}
 		w.ports[p.Name] = p
 	}

@@ -282,6 +282,8 @@ type decodedPort struct {
 	err  error
 }
 
+// decodePort decodes a port of the store. A node keeps the ports of all its networks, so storedPort
+// must fit into 288 bytes, a size of Go's allocator (TestAStoredPortIsSmall).
 func decodePort(e store.Entry) decodedPort {
 	if len(e.Value) > maxPortValue {
 		return decodedPort{err: fmt.Errorf("the value has %d bytes, at most %d are allowed", len(e.Value), maxPortValue)}

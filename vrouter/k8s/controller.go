@@ -138,7 +138,7 @@ func (c *Controller) pass(ctx context.Context, nodes, pods cache.Store) {
 	if c.Fleet.Look(ctx, func(v *fleet.View) {
 		fleetNodes = v.Nodes()
 		for _, p := range v.Ports("") {
-			if p.Pod.UID != "" {
+			if p.Pod().UID != "" {
 				ports = append(ports, p)
 				ofPods[p.Node] = true
 			}
@@ -153,7 +153,7 @@ func (c *Controller) pass(ctx context.Context, nodes, pods cache.Store) {
 		}
 	}
 	for _, p := range ports {
-		if o, is, _ := pods.GetByKey(p.Pod.String()); !retired[p.Node] && !(is && isPod(o, p.Pod)) {
+		if o, is, _ := pods.GetByKey(p.Pod().String()); !retired[p.Node] && !(is && isPod(o, p.Pod())) {
 			c.free(ctx, p)
 		}
 	}
@@ -186,13 +186,13 @@ func (c *Controller) retire(ctx context.Context, node string) bool {
 
 // free deletes the port of a pod that does not exist.
 func (c *Controller) free(ctx context.Context, p model.Port) {
-	o, err := c.Cluster.Resource(podsOf).Namespace(p.Pod.Namespace).Get(ctx, p.Pod.Name, metav1.GetOptions{})
-	if err == nil && isPod(o, p.Pod) {
+	o, err := c.Cluster.Resource(podsOf).Namespace(p.Pod().Namespace).Get(ctx, p.Pod().Name, metav1.GetOptions{})
+	if err == nil && isPod(o, p.Pod()) {
 		return // the copy is older
 	}
 	if err == nil || apierrors.IsNotFound(err) {
 		_, err = c.Fleet.DeletePort(ctx, p.Name, func(is model.Port) error {
-			if is.Pod != p.Pod {
+			if is.Pod() != p.Pod() {
 				return fmt.Errorf("port %q has another pod now", p.Name)
 			}
 			return nil
@@ -200,8 +200,8 @@ func (c *Controller) free(ctx context.Context, p model.Port) {
 	}
 	switch {
 	case err == nil:
-		c.Log.Info("deleted a port: Kubernetes no longer has its pod", "port", p.Name, "pod", p.Pod.String(), "uid", p.Pod.UID)
+		c.Log.Info("deleted a port: Kubernetes no longer has its pod", "port", p.Name, "pod", p.Pod().String(), "uid", p.Pod().UID)
 	case ctx.Err() == nil && !fleet.IsWhy(err, fleet.NotFound):
-		c.Log.Warn("delete the port of a pod that Kubernetes no longer has", "port", p.Name, "pod", p.Pod.String(), "error", err)
+		c.Log.Warn("delete the port of a pod that Kubernetes no longer has", "port", p.Name, "pod", p.Pod().String(), "error", err)
 	}
 }

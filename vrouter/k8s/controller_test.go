@@ -78,7 +78,7 @@ func (k *controlled) pod(node, name string) string {
 
 func (k *controlled) port(node, pod, uid string) string {
 	p, _, err := k.fleet.AddPort(k.ctx, model.PortRequest{Port: model.Port{
-		Network: "pods", Node: node, Origin: model.CNI, Owner: pod, Pod: model.Pod{Namespace: "default", Name: pod, UID: uid},
+		Network: "pods", Node: node, Origin: model.CNI, Owner: pod, OfPod: &model.Pod{Namespace: "default", Name: pod, UID: uid},
 	}})
 	must.Succeed(k.T, err)
 	return p.Name
@@ -130,7 +130,10 @@ func TestAClusterDeletesNodesAndPods(t *testing.T) {
 	k.port("n1", "x", "an earlier pod x")
 	k.port("n1", "gone", "a pod that no longer exists")
 	static := k.pod("n2", "static")
-	if _, err := k.fleet.UpdatePort(ctx, static, func(p *model.Port) error { p.Pod.UID = "hash of its file"; return nil }); err != nil {
+	if _, err := k.fleet.UpdatePort(ctx, static, func(p *model.Port) error {
+		p.OfPod = &model.Pod{Namespace: p.Pod().Namespace, Name: p.Pod().Name, UID: "hash of its file"}
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	k.kubectl("", "annotate", "pod", "static", configHash+"=hash of its file")

@@ -82,7 +82,7 @@ func TestAClusterNamespaceChoosesTheNetworkOfItsPods(t *testing.T) {
 		}
 	}
 	ports, err := client.Ports(ctx, api.PortFilter{Network: "red"})
-	if err != nil || len(ports) != 1 || ports[0].Pod != (model.Pod{Namespace: "red", Name: "web", UID: "5c1b"}) {
+	if err != nil || len(ports) != 1 || ports[0].Pod() != (model.Pod{Namespace: "red", Name: "web", UID: "5c1b"}) {
 		t.Errorf("network red has the ports %+v, %v, want the port of pod red/web", ports, err)
 	}
 	// Pods of known namespaces start while the API server does not answer.

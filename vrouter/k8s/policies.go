@@ -278,7 +278,7 @@ func (p *policies) setPorts(s model.Slice) {
 	})
 	for _, port := range changed { // after all deletions: a port can move to another node
 		p.compiler.SetEndpoint(netpol.Endpoint{
-			Name: port.Name, Pod: netpol.Name{Namespace: port.Pod.Namespace, Name: port.Pod.Name}, UID: port.Pod.UID, VRF: vrfs[port.Network], IPs: port.IPs, Local: port.Node == p.events.node,
+			Name: port.Name, Pod: netpol.Name{Namespace: port.Pod().Namespace, Name: port.Pod().Name}, UID: port.Pod().UID, VRF: vrfs[port.Network], IPs: port.IPs, Local: port.Node == p.events.node,
 		})
 	}
 	p.ports, p.vrfs = s.All, vrfs

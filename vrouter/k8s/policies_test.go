@@ -110,7 +110,7 @@ func (k *installation) testTrace(t *testing.T, n *testcluster.Node, pod, to, wan
 		said, err := k.vrouter(n, "port", "list", "-o", "json")
 		return err == nil && json.Unmarshal([]byte(said), &ports) == nil
 	})
-	i := slices.IndexFunc(ports, func(p model.Port) bool { return p.Pod.String() == pod })
+	i := slices.IndexFunc(ports, func(p model.Port) bool { return p.Pod().String() == pod })
 	if i < 0 {
 		t.Fatalf("%s has no port of the pod %s: %+v", n.Name, pod, ports)
 	}

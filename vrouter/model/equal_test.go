@@ -13,7 +13,7 @@ func TestPortsThatDifferInAFieldAreNotEqual(t *testing.T) {
 		Name: "p", Network: "red", Node: "a", MAC: MAC{2, 1}, IPs: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, Floating: []netip.Addr{netip.MustParseAddr("203.0.113.1")}, NATSlot: 1,
 		Attach: Attachment{Netns: "w", Interface: "eth0", Device: "d", Host: true}, Policies: []string{"web"},
 		AllowSources: []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")}, Bandwidth: Bandwidth{Ingress: 1, Egress: 2}, Router: true,
-		Origin: CNI, Owner: "c1", Pod: Pod{Namespace: "web", Name: "web-0", UID: "5c1b"},
+		Origin: CNI, Owner: "c1", OfPod: &Pod{Namespace: "web", Name: "web-0", UID: "5c1b"},
 	}
 	if !full.Equal(full) || !(Port{}).Equal(Port{}) {
 		t.Error("a port is not its equal")

@@ -115,18 +115,18 @@ type Attachment struct {
 
 // Port is a workload's attachment to a network, on one node.
 type Port struct {
-	Name    string       `yaml:"name" json:"name"`
-	Network string       `yaml:"network" json:"network"`
-	Node    string       `yaml:"node" json:"node"`
-	MAC     MAC          `yaml:"mac" json:"mac"`
+	Name    string `yaml:"name" json:"name"`
+	Network string `yaml:"network" json:"network"`
+	Node    string `yaml:"node" json:"node"`
+	MAC     MAC    `yaml:"mac" json:"mac"`
+	// NATSlot, of a port that connects a node to a network with NATPorts, selects the node's share of the pool; 0: none.
+	NATSlot uint16       `yaml:"nat_slot" json:"nat_slot,omitempty"`
 	IPs     []netip.Addr `yaml:"ips" json:"ips,omitempty"`
 	// Floating are addresses of the network's pool, at most one of a family, that stand for the port's outside
 	// the network. All ports of a node share those of its port with Attachment.Host.
 	Floating []netip.Addr `yaml:"floating" json:"floating,omitempty"`
-	// NATSlot, of a port that connects a node to a network with NATPorts, selects the node's share of the pool; 0: none.
-	NATSlot  uint16     `yaml:"nat_slot" json:"nat_slot,omitempty"`
-	Attach   Attachment `yaml:"attach" json:"attach"`
-	Policies []string   `yaml:"policies" json:"policies,omitempty"` // checked before the network's
+	Attach   Attachment   `yaml:"attach" json:"attach"`
+	Policies []string     `yaml:"policies" json:"policies,omitempty"` // checked before the network's
 	// AllowSources are prefixes that the workload may send from in addition to its
 	// addresses, for example as a router or a firewall.
 	AllowSources []netip.Prefix `yaml:"allow_sources" json:"allow_sources,omitempty"`
@@ -134,10 +134,19 @@ type Port struct {
 	Bandwidth    Bandwidth      `yaml:"bandwidth" json:"bandwidth,omitzero"`
 	Origin       Origin         `yaml:"origin" json:"origin,omitempty"` // the client that created the port
 	Owner        string         `yaml:"owner" json:"owner,omitempty"`   // the client's id of the port, such as a container id
-	Pod          Pod            `yaml:"pod" json:"pod,omitzero"`
+	// OfPod is the port's Kubernetes pod; nil: none. Copies of a port share it, so it must not be changed.
+	OfPod *Pod `yaml:"pod" json:"pod,omitempty"`
 }
 
-// Pod is the Kubernetes pod of a port; zero: the port has none.
+// Pod returns the port's Kubernetes pod; zero: none.
+func (p Port) Pod() Pod {
+	if p.OfPod == nil {
+		return Pod{}
+	}
+	return *p.OfPod
+}
+
+// Pod is a Kubernetes pod.
 type Pod struct {
 	Namespace string `yaml:"namespace" json:"namespace"`
 	Name      string `yaml:"name" json:"name"`

@@ -36,7 +36,7 @@ func (p *Port) AttachPoint() (at AttachPoint, attached bool) {
 func (p Port) Equal(o Port) bool {
 	return p.Name == o.Name && p.Network == o.Network && p.Node == o.Node && p.MAC == o.MAC && slices.Equal(p.IPs, o.IPs) && slices.Equal(p.Floating, o.Floating) && p.NATSlot == o.NATSlot &&
 		p.Attach == o.Attach && slices.Equal(p.Policies, o.Policies) && slices.Equal(p.AllowSources, o.AllowSources) &&
-		p.Bandwidth == o.Bandwidth && p.Router == o.Router && p.Origin == o.Origin && p.Owner == o.Owner && p.Pod == o.Pod
+		p.Bandwidth == o.Bandwidth && p.Router == o.Router && p.Origin == o.Origin && p.Owner == o.Owner && p.Pod() == o.Pod()
 }
 
 // NodePort returns the name of the port that connects a node to a network. It is a hash,
