@@ -225,7 +225,7 @@ func TestAGatewayReachesAFloatingAddress(t *testing.T) {
 	kernel.ip("link add vx type vxlan id 1001 dstport 4789 local " + kernel.v4.String() + " remote " + a.v4.String())
 	kernel.ip("link set vx address " + router.String() + " mtu 1430 up")
 	for i, far := range []string{"10.9.0.2", "fd00:9::2"} {
-		kernel.ip("addr add " + far + " dev lo")
+		kernel.ip("addr add " + far + " dev lo nodad") // otherwise the kernel can refuse it as a source at first
 		kernel.ip("route add " + b.state.Networks[0].Subnets[i].String() + " dev vx src " + far)
 		kernel.ip(fmt.Sprintf("route add %s via %s dev vx onlink src %s", floating[i], []string{"10.1.0.1", "fd00:1::1"}[i], far))
 	}
@@ -235,7 +235,7 @@ func TestAGatewayReachesAFloatingAddress(t *testing.T) {
 	}
 	replies(t, w.ns, "floating", w.port.IPs...)
 	replies(t, lan.ns, "lan", lan.port.IPs...)
-	for _, version := range []int{4, 6} { // the kernel can use the address of its new device only after some time
+	for _, version := range []int{4, 6} {
 		reaches(t, w, lan, version)
 		reaches(t, x, lan, version)
 	}
