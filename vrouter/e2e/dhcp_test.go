@@ -219,7 +219,6 @@ func workloadsConfigureThemselves(t *testing.T, b *bed, forwarding model.Forward
 		}
 	}
 	clientsWithAnotherMACGetNoAnswer(t, b, x)
-	aFloodStarvesNoOtherPort(t, b, x, other)
 	clientsWaitForTheAgent(t, b, other)
 }
 
@@ -237,9 +236,17 @@ func clientsWithAnotherMACGetNoAnswer(t *testing.T, b *bed, x *workload) {
 	b.nodes[0].wantMetric(`vrouter_dhcp_messages_total{port="x",result="foreign_mac"} 1`)
 }
 
-// While a port floods the agent with 50,000 discover messages a second, another port gets a lease at its first message, and
-// an answer to each DNS query.
-func aFloodStarvesNoOtherPort(t *testing.T, b *bed, x, other *workload) {
+// While a port floods the agent with 50,000 discover messages a second, another port gets leases, and an answer to each DNS
+// query. The flood fills the kernel's queue of received packets, which packets of other tests on that CPU need too.
+func TestAFloodOfDHCPStarvesNoOtherPort(t *testing.T) {
+	must.Long(t)
+	needs(t, "busybox")
+	b := newBed(t, options{})
+	b.state.Nodes = b.nodesOf(false)
+	b.state.Networks = []model.Network{{Name: "red", ID: 291, Forwarding: model.L3, DHCP: true, DNS: addresses("10.1.0.2"), Subnets: subnets("10.1.0.0/24", "10.2.0.0/24")}}
+	x, other := b.machine("x", "red", 0, "10.1.0.10"), b.machine("other", "red", 0, "10.1.0.11")
+	b.workload("far", "red", 1, "10.2.0.12")
+	b.up()
 	const least, leases = 100_000, 5
 	var served atomic.Bool
 	var took time.Duration
@@ -262,8 +269,8 @@ func aFloodStarvesNoOtherPort(t *testing.T, b *bed, x, other *workload) {
 		return nil
 	})
 	for range leases {
-		must.Succeed(t, other.udhcpc(1))
-		if got, err := other.lookUp("10.1.0.2", "far.red"); err != nil || got != "10.2.0.12 fd00:1::12" {
+		must.Succeed(t, other.udhcpc(3))
+		if got, err := other.lookUp("10.1.0.2", "far.red"); err != nil || got != "10.2.0.12" {
 			t.Errorf("during the flood, the answer to another port about far.red is %q, error %v", got, err)
 		}
 	}
