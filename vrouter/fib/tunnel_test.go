@@ -86,7 +86,7 @@ func TestDirectIsChosenWhereTheLinkWorks(t *testing.T) {
 		{common: "d v", link: LinkFails, locator: LinkWorks, want: formats{encap: model.VXLAN, frames: model.VXLAN, translates: true}},
 		{common: "d v", link: LinkUntested, locator: LinkWorks, want: formats{encap: model.VXLAN, frames: model.VXLAN, translates: true, later: true}},
 		{common: "d v", locator: LinkWorks, want: formats{encap: model.VXLAN, frames: model.VXLAN, translates: true}},
-		{common: "d v", locator: LinkUntested, want: formats{encap: model.VXLAN, frames: model.VXLAN}},
+		{common: "d v", locator: LinkUntested, want: formats{encap: model.VXLAN, frames: model.VXLAN, awaited: true}},
 		{common: "d v", locator: LinkFails, want: formats{encap: model.VXLAN, frames: model.VXLAN}},
 		{common: "v d", locator: LinkWorks, want: formats{encap: model.VXLAN, frames: model.VXLAN}},
 		{common: "d", locator: LinkWorks, want: formats{encap: model.Translated, translates: true}},
