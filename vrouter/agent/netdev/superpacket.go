@@ -16,8 +16,8 @@ import (
 
 // Maximum sizes of superpackets (GSO and GRO), in bytes.
 const (
-	// BigSuperpacket is the size that the agent sets (BIG TCP). It is a number that nobody else
-	// chooses: the agent lowers a size only if it has this value.
+	// BigSuperpacket is the size that the agent sets (BIG TCP). No other program is likely to set this
+	// number: the agent lowers a size only if it has this value.
 	BigSuperpacket   = 179_978
 	plainSuperpacket = 65_536 // the kernel's default, GSO_LEGACY_MAX_SIZE
 )
