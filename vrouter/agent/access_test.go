@@ -13,6 +13,9 @@ import (
 
 // Without iptables the packets to other workloads pass, and the status says what to install until it is installed.
 func TestANodeWithoutIptablesSaysSoAndForwards(t *testing.T) {
+	if _, err := exec.LookPath("iptables-restore"); err != nil {
+		t.Skip("iptables is not installed; get it with: " + setup.Command("iptables"))
+	}
 	b := newBed(t, nil)
 	red := slices.IndexFunc(b.state.Networks, func(n model.Network) bool { return n.Name == "red" })
 	b.state.Networks = slices.Clone(b.state.Networks)
@@ -25,9 +28,6 @@ func TestANodeWithoutIptablesSaysSoAndForwards(t *testing.T) {
 		must.Eventually(t, "the status names the program", func() error { return a.complains("iptables-restore", "install iptables") })
 		must.Eventually(t, "packets", b.traffic)
 	})
-	if _, err := exec.LookPath("iptables-restore"); err != nil {
-		t.Skip("iptables is not installed; get it with: " + setup.Command("iptables"))
-	}
 	must.Eventually(t, "the status after iptables was installed", func() error {
 		if a.complains("iptables") == nil {
 			return errors.New("it still says that iptables is missing")
