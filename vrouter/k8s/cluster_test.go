@@ -176,7 +176,7 @@ func (k *installation) follow() func() string {
 	}
 }
 
-// inventory lists what vrouter could leave on each node: files, devices, routes and programs.
+// inventory lists what vrouter could leave on each node: files, devices, routes, and rules of routing and iptables.
 func (k *installation) inventory() (all [][]string) {
 	for _, n := range k.Nodes {
 		var has []string

@@ -61,6 +61,11 @@ func (k *installation) testReach(t *testing.T) {
 			k.await("a client outside reaches the pod by "+way.what+", "+way.address, func() bool {
 				return k.answer(net.JoinHostPort(way.address, way.port)) == name
 			})
+			for range 10 { // a way over another node loses a part
+				if said := k.answer(net.JoinHostPort(way.address, way.port)); said != name {
+					t.Errorf("a client outside connects to the pod by %s, %s: the answer is %q", way.what, way.address, said)
+				}
+			}
 		}
 		if said := k.answer(net.JoinHostPort(at(1-on), "30081")); said != "" {
 			t.Errorf("the node without a pod answers as %q at a port for clients of its own pods", said)
