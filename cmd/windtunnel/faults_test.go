@@ -165,7 +165,7 @@ func leftovers(t *testing.T) []string {
 	return must.Get(space.Named(space.RunPrefix))(t)
 }
 
-// untilNamespaces waits until a trial makes namespaces. Those of a trial that has ended may still be there.
+// untilNamespaces waits until a trial has made namespaces. It ignores those that an earlier trial has left.
 func untilNamespaces(t *testing.T) {
 	t.Helper()
 	made := func() (all []string) { // a new namespace can have the name of a deleted one

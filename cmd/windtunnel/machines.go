@@ -22,8 +22,8 @@ import (
 	"windtunnel/lab/testbed/ssh"
 )
 
-// machines are those on which a run's testbeds are: this one, hosts that are reached by SSH, or nodes
-// of a Kubernetes cluster.
+// machines has the machines on which a run makes its testbeds: this one, hosts that are reached by SSH,
+// or nodes of a Kubernetes cluster.
 type machines struct {
 	here     bool // this machine alone
 	executor testbed.Executor

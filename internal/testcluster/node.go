@@ -333,8 +333,8 @@ func (k *Cluster) makeCgroups(n *Node) {
 	}
 }
 
-// hierarchies returns the directories of the control groups: of version 1, and "unified" of version 2, where runc makes groups of
-// the same names.
+// hierarchies returns the directories below which nodes have control groups: one for each controller of cgroup version 1, and
+// "unified" of version 2. The lab needs no group in "unified", but runc makes groups with the same names there.
 func hierarchies(t *testing.T) []string {
 	all, err := filepath.Glob("/sys/fs/cgroup/*")
 	must.Succeed(t, err)

@@ -53,10 +53,11 @@ func TestAFailureOfAToolHasAType(t *testing.T) {
 	}
 }
 
-// soon is the limit for the end of a trial of a minute after its agent was stopped. A busy machine is slow.
+// soon is the time within which a trial of one minute must end after its agent was stopped. A busy machine is slow.
 const soon = 45 * time.Second
 
-// An agent that is stopped fails the trial long before its end, and neither it nor what it started is left.
+// If an agent is stopped, its trial fails long before the planned end. Afterwards neither the agent nor a program that it
+// started is left.
 func TestAStoppedAgentFailsItsTrial(t *testing.T) {
 	t.Parallel()
 	long := scenario("bridge", func(sc *suite.Scenario) { sc.Timing.Duration = time.Minute })

@@ -116,7 +116,7 @@ func (m *Machine) Fail(ctx context.Context, err error) error {
 	select {
 	case <-m.ended:
 		err = fmt.Errorf("%w; QEMU has ended (%v)", err, m.cmd.ProcessState)
-	case <-time.After(2 * time.Second): // a connection breaks before the end is known: on a busy machine 0.1 s before
+	case <-time.After(2 * time.Second): // the connection breaks a little before the process has ended, on a busy machine more than 0.1 s
 	}
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", err, cause)

@@ -11,7 +11,7 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// Without iptables the packets to other workloads pass, and the status says what to install until it is installed.
+// On a node without iptables, workloads reach each other. The status says what to install, until it is installed.
 func TestANodeWithoutIptablesSaysSoAndForwards(t *testing.T) {
 	if _, err := exec.LookPath("iptables-restore"); err != nil {
 		t.Skip("iptables is not installed; get it with: " + setup.Command("iptables"))

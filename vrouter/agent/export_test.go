@@ -51,7 +51,7 @@ func startNfcapd(t *testing.T, s *netdev.Space) *nfcapd {
 			t.Log(output.String())
 		}
 	})
-	must.Eventually(t, "the socket of the collector", func() error { // bound by this test, the port would be in use for the collector
+	must.Eventually(t, "the socket of the collector", func() error { // not by a bind: the collector would then find the port in use
 		var sockets []byte
 		must.Succeed(t, s.Do(func() (err error) { sockets, err = os.ReadFile("/proc/thread-self/net/udp"); return err }))
 		if !bytes.Contains(sockets, fmt.Appendf(nil, ":%04X ", collectorPort)) {

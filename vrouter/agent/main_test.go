@@ -119,7 +119,7 @@ func (l testLog) Write(line []byte) (int, error) {
 }
 
 // exchange sends a line over TCP from one namespace to an address in another. The other side sends the
-// line back. At the end both sides have closed the connection, so no packet of it follows.
+// line back. When exchange returns, both sides have closed the connection, so no more packets of it come.
 func exchange(from, to *netdev.Space, address string) error {
 	var l net.Listener
 	err := to.Do(func() (err error) {

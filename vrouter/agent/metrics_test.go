@@ -160,8 +160,8 @@ func settled(t *testing.T, r *running) (now map[string]float64) {
 	return now
 }
 
-// compare waits until the counters have counted this since before. On a busy machine packets wait in the kernel's queues
-// while the counters rest.
+// compare waits until the counters have grown by the wanted numbers. On a busy machine, packets can wait in the kernel's queues
+// for some time before they are counted.
 func compare(t *testing.T, r *running, before, want map[string]float64) {
 	t.Helper()
 	must.Eventually(t, "the counters of node "+r.config.Node, func() (err error) {

@@ -273,9 +273,8 @@ func TestRemovalTakesTheMergingDeviceToo(t *testing.T) {
 	}
 }
 
-// TestARequestDuringARemovalIsAnswered sends requests during a removal. They first
-// return rows, then the error that the node is being removed, then that no agent
-// runs. No request reads closed maps.
+// TestARequestDuringARemovalIsAnswered sends requests while the node is being removed. The first ones return rows, later ones
+// the error that the node is being removed, and the last ones the error that no agent runs. No request reads closed maps.
 func TestARequestDuringARemovalIsAnswered(t *testing.T) {
 	t.Parallel()
 	b := newBedOf(t, nil, "a")

@@ -512,8 +512,8 @@ type malformed struct {
 	count int
 }
 
-// noteMalformed keeps the error of a malformed UPDATE message, and logs an error that differs from the last one. withdraws says that the
-// routes in the message are withdrawn; otherwise only an attribute is ignored.
+// noteMalformed keeps the error of a malformed UPDATE message, and logs it if it differs from the last one. If withdraws, GoBGP
+// withdraws the routes in the message; otherwise it only ignores an attribute.
 func (s *Speaker) noteMalformed(neighbor netip.Addr, withdraws bool, why string) {
 	why = "a malformed UPDATE message: " + why + map[bool]string{true: "; its routes are withdrawn", false: "; the attribute is ignored"}[withdraws]
 	s.sessions.Lock()

@@ -145,8 +145,8 @@ func TestAttributesOfOtherRoutersAreRead(t *testing.T) {
 	}
 }
 
-// updates returns the paths of an UPDATE message as GoBGP gives them to the speaker: paths and withdrawals. With an error
-// that GoBGP treats as a withdrawal, the message withdraws its paths. nil: the message ends the session.
+// updates returns the paths and withdrawals of an UPDATE message, as GoBGP gives them to the speaker. If GoBGP treats an error
+// in it as a withdrawal, updates returns withdrawals. It returns nil if the message ends the session.
 func updates(message []byte) (all []*apiutil.Path) {
 	handling := bgptest.Handling(message)
 	if handling == bgp.ERROR_HANDLING_SESSION_RESET {

@@ -223,8 +223,8 @@ func TestAWorkloadConnectsToABackendAfterItsConnectionToTheService(t *testing.T)
 }
 
 // A workload has a connection to the address of a pod. It then connects, from the same local port, to a service whose
-// backend is this pod. The first connection must go on, and the second opens once the first has ended. The pod may send
-// data before the handshake ends (RFC 7413).
+// backend is this pod. The first connection must go on, and the second opens once the first has ended. With TCP Fast Open
+// (RFC 7413) the pod may send data before the handshake is complete.
 func TestAConnectionToABackendOutlivesAnAttemptToConnectToItsService(t *testing.T) {
 	for name, a := range families {
 		r := newRig(t, model.MPLSoUDP, false, withServices)

@@ -237,7 +237,8 @@ func clientsWithAnotherMACGetNoAnswer(t *testing.T, b *bed, x *workload) {
 }
 
 // While a port floods the agent with 50,000 discover messages a second, another port gets leases, and an answer to each DNS
-// query. The flood fills the kernel's queue of received packets, which packets of other tests on that CPU need too.
+// query. The test is long because the flood fills the kernel's queue of received packets (net.core.netdev_max_backlog): other
+// tests on the same CPU would lose packets.
 func TestAFloodOfDHCPStarvesNoOtherPort(t *testing.T) {
 	must.Long(t)
 	needs(t, "busybox")

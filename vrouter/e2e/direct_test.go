@@ -320,7 +320,7 @@ func checkBridgedFrames(t *testing.T, x, y *workload) {
 			return nil
 		})
 	}
-	time.Sleep(200 * time.Millisecond) // frames too many would come now
+	time.Sleep(200 * time.Millisecond) // a frame that is sent twice would come within this time
 	for _, c := range all {
 		want := c.frame([]byte("bridged as " + c.name + strings.Repeat(".", 60)))
 		if got := append(c.got, c.device(0)...); len(got) != 1 || !bytes.Equal(got[0], want) {

@@ -46,8 +46,8 @@ func (b *bed) connected(name, network string, node int) *workload {
 	return w
 }
 
-// soon repeats try until it succeeds, for at most two minutes: a busy machine is slow. It waits between tries, so that
-// tries that run programs use at most a fifth of a CPU.
+// soon calls try until it succeeds, for at most two minutes, because a busy machine is slow. Between two calls it waits
+// four times as long as the call took, and at most 400 ms, so that slow calls leave CPU time for others.
 func soon(t testing.TB, what string, try func() error) {
 	t.Helper()
 	deadline := time.Now().Add(patience * 2 * time.Minute)

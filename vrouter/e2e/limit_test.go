@@ -14,7 +14,7 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// carried is how much a stream carries within a time, and the time: on a busy machine the stream ends later.
+// carried returns how much a stream carries, and how long the stream lasted: on a busy machine it ends late.
 func carried(t *testing.T, from, to *workload, within time.Duration) (bytes int64, took time.Duration) {
 	t.Helper()
 	l, err := to.listen(4, 0)

@@ -81,7 +81,7 @@ func TestTranslatedPacketsArriveIntact(t *testing.T) {
 			t.Parallel()
 			b := newBed(t, options{offload: offload, routed: true})
 			x, y := routedPair(b, model.VXLAN)
-			checkIntact(t, x, y, 1480, bulk, "too_big") // fragments that are too large for the tunnel, until the sender knows
+			checkIntact(t, x, y, 1480, bulk, "too_big") // the first fragments are too large for the tunnel; then the sender knows its MTU
 			for _, node := range b.nodes {
 				if sent := node.sent(model.Translated); sent < uint64(2*bulk) {
 					t.Errorf("node %s has sent %d bytes in translated packets, want at least the %d of an IPv4 and an IPv6 transfer", node.name, sent, 2*bulk)
@@ -222,8 +222,8 @@ func TestTranslatedPacketsLearnTheMTUOfThePath(t *testing.T) {
 	}
 }
 
-// Translated IPv4 packets have 20 bytes less than the underlay's. A larger packet than the fallback carries, which
-// cannot be translated, is refused; then its sender cuts it.
+// The MTU of workloads is the underlay's less 20 bytes, by which translation makes IPv4 packets longer. A packet of this size
+// that cannot be translated is too large for the tunnel. The node refuses it, and its sender then sends fragments.
 func TestTranslatedPacketsUseTheWholeMTU(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, options{routed: true})

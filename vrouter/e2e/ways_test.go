@@ -206,8 +206,8 @@ func TestTheKernelsVXLANIsAGatewayOfANetworkThatOnlyRoutes(t *testing.T) {
 }
 
 // A kernel with a VXLAN device, without BGP, is a gateway with `floating`. Its hosts reach a workload by its floating address,
-// and know it by this address, also when the agent has started again. They know a workload without a floating address by its
-// address in the subnet. Without `floating`, they know both by these.
+// and see it as the source of its packets, also after a restart of the agent. Packets of a workload without a floating address
+// have its address in the subnet as their source. Without `floating`, this is true of all workloads.
 func TestAGatewayReachesAFloatingAddress(t *testing.T) {
 	t.Parallel()
 	needs(t, "ip", "iptables", "ip6tables")

@@ -97,7 +97,7 @@ func (c *compiler) others() map[string]*tunnel {
 	return all
 }
 
-// plain returns tunnel.plain of the tunnel to a node.
+// plain returns the value for tunnel.plain.
 func (c *compiler) plain(n *model.Node, f formats) int {
 	if !f.translates && !f.awaited {
 		return 0
@@ -117,7 +117,7 @@ func (c *compiler) leastRoom(n *network, others map[string]*tunnel) room {
 		switch {
 		case t.later && !n.Bridges():
 			inner = t.mtu
-		case t.plain > 0 && !n.Bridges(): // the few packets that cannot be translated may be too large for the tunnel
+		case t.plain > 0 && !n.Bridges(): // few packets cannot be translated; they may be too large for the tunnel
 			inner = t.plain
 		}
 		if least.to == "" || inner < least.inner {

@@ -19,7 +19,7 @@ type tunnel struct {
 	formats
 	v6    bool // the outer header is IPv6
 	mtu   int  // of the outer IP packet
-	plain int  // the largest IPv4 packet that can be translated, in bytes; 0: none will be
+	plain int  // size of the largest IPv4 packet that can be translated, in bytes; 0: packets are not translated
 	needs payloads
 	// true: packets of networks above last use the tunnel beyond, because the node does not
 	// receive the labels of these networks. If beyond is nil, they cannot be sent.
@@ -45,7 +45,7 @@ type formats struct {
 	// true: packets are translated, except packets that cannot be translated. These packets
 	// use encap.
 	translates bool
-	awaited    bool // IP payload will be translated if the current test of the locator succeeds
+	awaited    bool // the locator is under test; IP packets will be translated if the test succeeds
 	// true: frames to a known MAC address use direct, except frames that the other node
 	// cannot restore. These frames use frames.
 	bridges bool

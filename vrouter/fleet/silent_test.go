@@ -64,8 +64,8 @@ func TestARouteAvoidsSilentNodes(t *testing.T) {
 	})
 }
 
-// A node writes into its alive key which workloads do not answer. Routes with other next hops avoid them, and routes without
-// others keep them. A node knows its own ones without the store.
+// A node writes into its alive key which of its workloads do not answer. A route avoids such a workload, unless it is the route's
+// only next hop. The node itself avoids its workloads also without the store.
 func TestARouteAvoidsSilentWorkloads(t *testing.T) {
 	f := open(t)
 	g := follow(t, f.store)

@@ -391,7 +391,7 @@ func (k *installation) testCheckWithoutImage(t *testing.T) {
 	}
 }
 
-// testApart lets each node reach the API server, and not the other node.
+// testApart cuts the two nodes off from each other. Both still reach the API server.
 func (k *installation) testApart(t *testing.T) {
 	isolate := func(mode string) {
 		for i := range k.Nodes {

@@ -1,5 +1,5 @@
 // Package liveness tests by ICMP echo whether other nodes answer on the underlay, sooner than
-// their alive keys end. Its Prober also tests, by requests of its caller, whether workloads answer.
+// their alive keys end. The caller can give its Prober other requests, such as ARP, to test whether workloads answer.
 package liveness
 
 import (

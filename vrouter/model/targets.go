@@ -20,8 +20,8 @@ type RouteTarget [8]byte
 // 4364 section 4.2). The zero value is automatic: Network.Distinguisher chooses it.
 type RouteDistinguisher [8]byte
 
-// maxTargets is the maximum number of imported or exported route targets of a network. They fit
-// into one BGP message beside its other attributes.
+// maxTargets is the maximum number of route targets that a network imports, and the same for those that it exports. So many
+// fit into one BGP message together with the other attributes.
 const maxTargets = 64
 
 const (
@@ -67,7 +67,7 @@ func (t *RouteTarget) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// parseRouteDistinguisher parses auto, or the text of a route distinguisher in the forms of a route target.
+// parseRouteDistinguisher parses "auto" or a route distinguisher, whose text has the same forms as a route target's.
 func parseRouteDistinguisher(text string) (RouteDistinguisher, error) {
 	if text == automatic {
 		return RouteDistinguisher{}, nil
@@ -152,10 +152,10 @@ func decimal(text string, bits int) (uint32, bool) {
 	return uint32(n), err == nil && text == strconv.FormatUint(n, 10)
 }
 
-// hexadecimal is the text of the values that have no other form, such as those of AS 0.
+// hexadecimal formats a value that no other form of text can express, such as one of AS 0.
 func hexadecimal(value [8]byte) string { return fmt.Sprintf("0x%x", value) }
 
-// parseHexadecimal parses the text of hexadecimal; zero: the text has another form.
+// parseHexadecimal parses what hexadecimal returns. It returns zero if the text has another form.
 func parseHexadecimal(text string) (value [8]byte) {
 	if digits, is := strings.CutPrefix(text, "0x"); is && len(digits) == 2*len(value) {
 		n, _ := strconv.ParseUint(digits, 16, 64)

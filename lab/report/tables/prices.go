@@ -8,7 +8,7 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// bought is an amount of traffic that has a price.
+// bought is an amount of traffic whose price the report says.
 type bought struct {
 	metric sample.Metric
 	amount float64
@@ -20,10 +20,10 @@ var (
 	requests = bought{sample.Transactions, 1e6, "million requests"}
 )
 
-// Prices has the price of the traffic of each scenario: of the hours of its hosts that an amount takes at the measured
-// rate. The section is empty if a host has no price.
+// Prices says for each scenario what a certain amount of traffic costs: the time that it takes at the measured rate, times
+// the price of the scenario's hosts. Scenarios with a host without a price are left out.
 func Prices(r *model.Report) document.Section {
-	s := document.Section{Title: "Price of the traffic", Lead: "The price of the hours of the scenario's hosts that this traffic takes at the measured rate, by the prices of the hosts file. The hosts do nothing else."}
+	s := document.Section{Title: "Price of the traffic", Lead: "The time that this traffic takes at the measured rate, times the price per hour of the scenario's hosts (hosts file). It assumes that the hosts do nothing else."}
 	for _, b := range []bought{bits, requests} {
 		s.Tables = append(s.Tables, b.table(r).List()...)
 	}
@@ -41,14 +41,14 @@ func (b bought) table(r *model.Report) (t document.Table) {
 		if t.Columns == nil {
 			t.Columns = append(document.Words("scenario"), document.Column{Name: "per " + b.words, Unit: currency})
 		}
-		at := perHour / 3600 * b.amount // of a rate of 1/s
+		at := perHour / 3600 * b.amount // the price if the rate is 1 a second
 		median, bounds := quantity.Scale{Unit: currency, By: 1}.Figure(quantity.Interval{Median: at / iv.Median, Low: at / iv.High, High: at / iv.Low, N: iv.N})
 		t.Rows = append(t.Rows, document.Row{Cells: []document.Cell{{Text: sc.ID}, {Text: median, Range: bounds}}})
 	}
 	return t
 }
 
-// rent returns the price of an hour of all hosts that a scenario uses. known is false if one has no price.
+// rent returns the sum of the prices per hour of the hosts that a scenario uses. known is false if one of them has no price.
 func rent(hosts []sample.Host, s *model.Scenario) (perHour float64, currency string, known bool) {
 	used := 2
 	if s.Placement == string(suite.Colocated) {

@@ -71,7 +71,7 @@ func (h *Hosts) check() error {
 		}
 		if c := host.price.Currency; c != "" {
 			if currency = cmp.Or(currency, c); c != currency {
-				return fmt.Errorf("host %d (%s): its price is in %s, and that of a host before in %s; give all prices in one currency", i+1, host.Name, c, currency)
+				return fmt.Errorf("host %d (%s): the price is in %s, but the price of a host above is in %s; give all prices in the same currency", i+1, host.Name, c, currency)
 			}
 		}
 		names[host.Name] = true

@@ -210,8 +210,8 @@ func (f *Follower) answersChanged() {
 	}
 }
 
-// TestWorkloads tests, if liveness is configured, whether the workloads of the node that are next hops of routes answer. ask
-// asks a workload for an address, and calls heard if it answers. Call it before Start.
+// TestWorkloads starts tests of the node's workloads that are next hops of routes, if liveness is configured. ask sends a
+// workload a request for an address, and calls heard if the workload answers. Call TestWorkloads before Start.
 func (f *Follower) TestWorkloads(ctx context.Context, ask func(port string, a netip.Addr, heard func())) {
 	if f.config.Liveness == 0 {
 		return
@@ -244,8 +244,8 @@ func (f *Follower) SilentWorkloads() []string {
 	return slices.Sorted(slices.Values(f.workloads.Silent()))
 }
 
-// testWorkloads sets the addresses to test, and returns SilentWorkloads. In the prober, the address of a port has the port's
-// name as its zone: several networks can have the same address.
+// testWorkloads tells the prober which addresses to test, and returns SilentWorkloads. Several networks can have the same
+// address, so the prober gets each address with the port's name as its zone.
 func (f *Follower) testWorkloads(v *fleet.View) []string {
 	if f.workloads == nil {
 		return nil

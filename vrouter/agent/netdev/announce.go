@@ -49,8 +49,8 @@ func sendFrame(s *Space, from []int, frame []byte) error {
 	})
 }
 
-// Ask sends an ARP request or a neighbour solicitation of a router for the address of a workload, from the device of its
-// port. The frame has the workload's MAC address.
+// Ask sends an ARP request or a neighbour solicitation for a workload's address, in the name of its router. The frame leaves by
+// the device of the workload's port, and is addressed to the workload's MAC address.
 func Ask(s *Space, device int, router, workload Station) error {
 	ethernet := &layers.Ethernet{SrcMAC: router.MAC[:], DstMAC: workload.MAC[:], EthernetType: layers.EthernetTypeARP}
 	address := workload.Address.AsSlice()

@@ -16,8 +16,8 @@ import (
 
 // Maximum sizes of superpackets (GSO and GRO), in bytes.
 const (
-	// BigSuperpacket is the size that the agent sets (BIG TCP). No other program is likely to set this
-	// number: the agent lowers a size only if it has this value.
+	// BigSuperpacket is the size that the agent sets (BIG TCP). Hardly any other program sets this number. So the agent
+	// recognizes its own sizes, and sets no others back.
 	BigSuperpacket   = 179_978
 	plainSuperpacket = 65_536 // the kernel's default, GSO_LEGACY_MAX_SIZE
 )
@@ -48,7 +48,7 @@ func (s *Space) SetSuperpackets(l netlink.Link, big bool) (changed bool, err err
 		if want[i] = *size; *size == from {
 			want[i], changed = to, true
 		}
-		r.AddData(nl.NewRtAttr(superpacketAttributes[i], nl.Uint32Attr(want[i]))) // also without a change: GRO_MAX_SIZE changes GRO_IPV4_MAX_SIZE
+		r.AddData(nl.NewRtAttr(superpacketAttributes[i], nl.Uint32Attr(want[i]))) // all four, also unchanged ones: the kernel sets GRO_IPV4_MAX_SIZE when it sets GRO_MAX_SIZE
 	}
 	if !changed || slices.Contains(want[:], 0) {
 		return false, nil
@@ -86,9 +86,9 @@ func PassesBig(l netlink.Link) bool {
 	return true
 }
 
-// FabricRefusesBig returns why superpackets of BigSuperpacket bytes must not leave by a fabric device;
-// "": they may, after SetSuperpackets. For a virtual device, such as a bond or a veth device, other devices decide
-// which the agent does not know. So it must have the sizes already.
+// FabricRefusesBig returns the reason why superpackets of BigSuperpacket bytes must not leave by a fabric device. "" means that
+// they may, once SetSuperpackets has raised the device's sizes. A virtual device, such as a bond or a veth device, must have
+// the sizes already, because the agent does not know the devices behind it.
 func FabricRefusesBig(l netlink.Link) string {
 	a := l.Attrs()
 	if PassesBig(l) {
@@ -108,8 +108,8 @@ func FabricRefusesBig(l netlink.Link) string {
 	return ""
 }
 
-// ForwardingRefusesBig returns why the node must not receive superpackets of BigSuperpacket bytes: its kernel forwards
-// packets, and would have to cut them for another device. "": it may receive them.
+// ForwardingRefusesBig returns the reason why the node must not receive superpackets of BigSuperpacket bytes: IP forwarding is
+// on, and another device would need smaller ones. "" means that the node may receive them.
 func ForwardingRefusesBig(here *Devices, node string, fabric map[string]bool) (why string, err error) {
 	forwards, err := here.space.forwards()
 	if err != nil || !forwards {
@@ -127,7 +127,7 @@ func ForwardingRefusesBig(here *Devices, node string, fabric map[string]bool) (w
 	return "", nil
 }
 
-// forwards reports whether the kernel forwards packets of IPv4 or IPv6.
+// forwards reports whether IP forwarding is on, for IPv4 or for IPv6.
 func (s *Space) forwards() (forwards bool, err error) {
 	err = s.Do(func() error {
 		for _, path := range []string{"/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/ipv6/conf/all/forwarding"} {

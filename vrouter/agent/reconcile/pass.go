@@ -23,12 +23,12 @@ const (
 	maxPostponed = 5           // a check for drift is postponed by at most this number of its intervals
 )
 
-// durations are those of the last two runs of a task.
+// durations has the durations of the last two runs of a task.
 type durations [2]time.Duration
 
 func (d *durations) add(took time.Duration) { d[0], d[1] = d[1], took }
 
-// shorter returns the shorter duration. A busy machine can stop a run for seconds, which says nothing about the next run.
+// shorter returns the shorter of the two: a busy machine can stop one run for seconds.
 func (d durations) shorter() time.Duration { return min(d[0], d[1]) }
 
 // Pass makes the kernel's state equal to the desired state once. Each step changes only
@@ -57,7 +57,7 @@ type Pass struct {
 	limit    error    // a table would exceed its limit, so nothing was written
 	mended   []string // repaired drift
 	gen      uint64
-	// Small is the reason why superpackets have at most 64 KiB; empty: they have BigSuperpacket bytes.
+	// Small is the reason why superpackets must not exceed 64 KiB; empty: they may have BigSuperpacket bytes.
 	Small      string
 	forwarding string        // result of netdev.ForwardingRefusesBig
 	access     netdev.Access // of the networks with node_access that this node is connected to

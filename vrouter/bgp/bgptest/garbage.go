@@ -12,7 +12,7 @@ import (
 	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
 )
 
-// Families are those of a Peer.
+// Families are the address families of a Peer.
 var Families = map[bgp.Family]bgp.BGPAddPathMode{bgp.RF_IPv4_VPN: 0, bgp.RF_IPv6_VPN: 0, bgp.RF_EVPN: 0}
 
 // Messages returns valid UPDATE messages: paths of each family and each EVPN type, with many attributes, and their
@@ -102,8 +102,9 @@ func Messages(hop netip.Addr, routed, bridged uint32) (all [][]byte) {
 // station is the MAC address of the paths of Messages.
 const station = "02:00:00:77:00:01"
 
-// Mutate returns a message with one to four random changes of its body. The length in the header is that of the
-// message. The MAC address of Messages becomes one of 65,536: GoBGP reads all paths with the MAC address of a path.
+// Mutate returns a message with one to four random changes of its body. The header has the right length. The MAC address of
+// Messages is replaced by a random one of 65,536: for each path, GoBGP reads all paths with the same MAC address, so a single
+// one would be slow.
 func Mutate(r *rand.Rand, message []byte) []byte {
 	const attributes = bgp.BGP_HEADER_LENGTH + 4
 	b := slices.Clone(message)
@@ -143,7 +144,7 @@ func Mutate(r *rand.Rand, message []byte) []byte {
 	return b
 }
 
-// Handling returns how GoBGP handles an UPDATE message of a Peer: ERROR_HANDLING_NONE: it is valid.
+// Handling returns how GoBGP handles an UPDATE message of a Peer. ERROR_HANDLING_NONE means that the message is valid.
 func Handling(message []byte) bgp.ErrorHandling {
 	parsed, err := bgp.ParseBGPMessage(message)
 	if parsed == nil {
