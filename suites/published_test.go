@@ -120,7 +120,7 @@ func figures(p *suite.Plan, table string) string {
 	return strings.Join(lines, "\n")
 }
 
-func TestPublishedTablesAreTheDocumentsToTheDigit(t *testing.T) {
+func TestPublishedTablesEqualThoseOfTheDocuments(t *testing.T) {
 	for name, tables := range transcribed {
 		p := plan(t, name)
 		for table, want := range tables {

@@ -39,7 +39,7 @@ func planned(t *testing.T, name string, opts suite.ExpandOptions) *suite.Plan {
 	return must.Get(s.Expand(opts))(t)
 }
 
-func TestEverySuiteIsCalledAsItsFileAndDescribed(t *testing.T) {
+func TestEverySuiteHasTheNameOfItsFileAndADescription(t *testing.T) {
 	want := []string{"aa", "agreement", "cloud-instances", "contrail-windows", "converged", "gateway", "k8s-cni", "loaded-latency", "opencontrail", "overlay-traffic", "overlay", "packets", "quick-overlay", "quick", "steadiness", "sweep", "systems", "tour"}
 	if diff := cmp.Diff(want, Names()); diff != "" {
 		t.Fatalf("names (-want +got):\n%s", diff)
@@ -166,7 +166,7 @@ func TestSuitesExpandIntoTheirScenarios(t *testing.T) {
 	}
 }
 
-func TestEverySuiteHasTrialsEnoughForADifferenceToBeSignificant(t *testing.T) {
+func TestEverySuiteHasEnoughTrialsForASignificantDifference(t *testing.T) {
 	for _, name := range Names() {
 		p := plan(t, name)
 		if name == "tour" { // it looks and does not judge, and says so
@@ -223,7 +223,7 @@ func TestEveryPublishedExperimentHasAShortFormOfLessThanThreeMinutes(t *testing.
 	}
 }
 
-func TestLaddersClimbByOneThingAtATime(t *testing.T) {
+func TestEachStepOfALadderChangesOneThing(t *testing.T) {
 	for name, want := range map[string][]string{
 		"contrail-windows": {"raw/stream → bridge/stream → vrouter/stream"},
 		"opencontrail":     {"bridge/one → vrouter-mpls-gre/one", "bridge/both → vrouter-mpls-gre/both", "bridge/rr → vrouter-mpls-gre/rr"},
@@ -503,7 +503,7 @@ func TestTourHasEveryKindDirectionAndIPVersion(t *testing.T) {
 	}
 }
 
-func TestReadingAnUnknownSuiteListsTheKnown(t *testing.T) {
+func TestTheErrorOfAnUnknownSuiteListsTheSuites(t *testing.T) {
 	for _, name := range []string{"quik", "", "../go.mod", "quick.yaml"} {
 		_, err := Read(name)
 		must.Fail(t, err, strings.Join(Names(), ", "))
@@ -515,7 +515,7 @@ func TestCommittedSchemaIsThatOfTheCode(t *testing.T) {
 	must.Equal(t, suite.Schema(), committed)
 }
 
-func TestEverySuitePointsEditorsAtTheSchema(t *testing.T) {
+func TestEverySuiteNamesItsSchemaForEditors(t *testing.T) {
 	for _, name := range Names() {
 		data := must.Get(Read(name))(t)
 		first := strings.SplitN(string(data), "\n", 2)[0]

@@ -101,7 +101,7 @@ func TestTheHandbookExplainsEveryKey(t *testing.T) {
 }
 
 // The examples together are one valid state that uses every key.
-func TestTheHandbooksExamplesAreAValidState(t *testing.T) {
+func TestTheExamplesInTheHandbookAreAValidState(t *testing.T) {
 	text := strings.Join(blocks(section(t, "## Desired state"), "yaml"), "")
 	state := must.Get(model.Parse("examples", []byte(text)))(t)
 	must.Succeed(t, state.Validate())
@@ -115,7 +115,7 @@ func TestTheHandbooksExamplesAreAValidState(t *testing.T) {
 	}
 }
 
-func TestTheHandbooksConfigurationIsOne(t *testing.T) {
+func TestTheConfigurationInTheHandbookIsValid(t *testing.T) {
 	for _, text := range blocks(section(t, "## Node configuration"), "yaml") {
 		var c config.Config
 		if err := yaml.UnmarshalWithOptions([]byte(text), &c, yaml.Strict()); err != nil || c.Node != "rack3-a" || c.Limits.Routes != 1000000 {
@@ -134,7 +134,7 @@ func TestTheHandbookNamesEveryCommand(t *testing.T) {
 }
 
 // The files, functions and constants in docs/datapath.md exist.
-func TestTheDataPathsDocumentNamesWhatThereIs(t *testing.T) {
+func TestTheNamesInTheDataPathsDocumentExist(t *testing.T) {
 	text := must.Get(os.ReadFile("../../docs/datapath.md"))(t)
 	sources := readSources(t, "../../vrouter")
 	all := strings.Join(slices.Collect(maps.Values(sources)), "\n")

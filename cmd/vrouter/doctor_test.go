@@ -28,7 +28,7 @@ func levels(findings []api.Finding, topic string) []string {
 	return found
 }
 
-func TestThisKernelHasWhatTheDataPathNeeds(t *testing.T) {
+func TestThisKernelHasTheFeaturesOfTheDataPath(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("the kernel tells root alone what it can do")
 	}
@@ -57,7 +57,7 @@ func namespace(t *testing.T, name string, mtu int) {
 	testprogram.Output(t, "ip -n "+name+" link set under0 up")
 }
 
-func TestTheUnderlayIsLookedAtInTheNodesNamespace(t *testing.T) {
+func TestTheUnderlayIsCheckedInTheNodesNamespace(t *testing.T) {
 	name := fmt.Sprintf("vr-doctor-%d", os.Getpid())
 	namespace(t, name, 9000)
 	testprogram.Output(t, "ip -n "+name+" link set under1 up")
@@ -82,7 +82,7 @@ func TestTheUnderlayIsLookedAtInTheNodesNamespace(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithTheUnderlayIsFound(t *testing.T) {
+func TestProblemsOfTheUnderlayAreFound(t *testing.T) {
 	name := fmt.Sprintf("vr-doctor-%d", os.Getpid())
 	namespace(t, name, 1300)
 	for _, line := range []string{"tuntap add tun0 mode tun", "link add other0 type vxlan id 9 dstport 4789 dev under0"} {
@@ -111,7 +111,7 @@ func TestWhatIsWrongWithTheUnderlayIsFound(t *testing.T) {
 	}
 }
 
-func TestFindingsWrapUnderThemselves(t *testing.T) {
+func TestWrappedLinesOfFindingsAreIndented(t *testing.T) {
 	got := findingsText([]api.Finding{{Topic: "mtu", Level: api.LevelNote, Text: "one two three four five", Remedy: "six seven eight nine"}}, screen.Terminal{Width: 35})
 	want := "note     mtu      one two three\n                  four five\n                  → six seven eight\n                    nine\n"
 	must.Equal(t, want, got)

@@ -45,7 +45,7 @@ func TestARuleIsReadAsItIsWritten(t *testing.T) {
 	}
 }
 
-func TestWhatAGatewayServesIsReadAsItIsWritten(t *testing.T) {
+func TestNetworksOfAGatewayAreReadAsTheyAreWritten(t *testing.T) {
 	want := model.GatewayNetwork{
 		Network: "red", Label: 100, EthernetLabel: 101, VNI: 7, Prefixes: []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16"), netip.MustParsePrefix("::/0")},
 		MACs: []model.MAC{{2, 0, 0, 0, 0, 7}}, Flood: true,

@@ -280,7 +280,7 @@ func TestLabCleanRemovesWhatAKilledRunOfVRouterLeft(t *testing.T) {
 	}
 }
 
-func TestCtrlCReportsWhatWasMeasured(t *testing.T) {
+func TestCtrlCWritesTheReportOfTheFinishedTrials(t *testing.T) {
 	h := newHome(t)
 	cmd := h.untilTrials(1, "run", "slow.yaml", "--gates", "warn", "--out", "stopped")
 	h.interrupt(cmd)
@@ -354,7 +354,7 @@ func TestASecondRunAtTheSameTimeIsRefused(t *testing.T) {
 	}
 }
 
-func TestAFullDiskIsSaidAndKeepsWhatWasStored(t *testing.T) {
+func TestAFullDiskIsReportedAndStoredSamplesStay(t *testing.T) {
 	h := newHome(t)
 	small := filepath.Join(h.dir, "small")
 	must.Succeed(t, os.Mkdir(small, 0o755))
@@ -418,7 +418,7 @@ func TestAStoreThatCannotBeWrittenIsRefusedBeforeMeasuring(t *testing.T) {
 	}
 }
 
-func TestAnOrdinaryUserIsToldWhatToDo(t *testing.T) {
+func TestTheErrorForAnOrdinaryUserHasARemedy(t *testing.T) {
 	h := newHome(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()

@@ -89,7 +89,7 @@ func (f *fleet) read(name string) string {
 }
 
 // Both stacks, the report's words about the network, and lab clean.
-func TestARunBetweenHostsIsReportedAsSuch(t *testing.T) {
+func TestTheReportOfARunBetweenHostsDescribesTheNetwork(t *testing.T) {
 	must.Long(t)
 	f := newFleet(t, "dedicated: false")
 	before := f.features()

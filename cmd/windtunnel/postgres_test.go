@@ -79,7 +79,7 @@ func TestARunIntoTheStoreOfAServerIsKilledAndResumed(t *testing.T) {
 	}
 }
 
-func TestCtrlCWhileTheStoresServerIsAwayEndsWithStatus130(t *testing.T) {
+func TestCtrlCWhileTheStoresServerIsUnreachableEndsWithStatus130(t *testing.T) {
 	h := newHome(t)
 	server := postgrestest.Shared(t)
 	db := server.URL("postgres", server.Database(t))

@@ -40,7 +40,7 @@ func TestRunsOfTheSameSecondHaveIDsInTheirOrder(t *testing.T) {
 	}
 }
 
-func TestARunEndsWithAStatusThatSaysWhatItHas(t *testing.T) {
+func TestTheStatusOfARunFollowsFromItsEndAndItsSamples(t *testing.T) {
 	store := storeOf(t)
 	for _, c := range []struct {
 		err    error
@@ -66,7 +66,7 @@ func TestARunEndsWithAStatusThatSaysWhatItHas(t *testing.T) {
 	}
 }
 
-func TestAResumedRunKeepsItsGatesUnlessToldOtherwise(t *testing.T) {
+func TestAResumedRunKeepsItsGatesUnlessAFlagChangesThem(t *testing.T) {
 	for _, c := range []struct {
 		began, flag string
 		lenient     bool

@@ -24,7 +24,7 @@ func TestSettingsNameTheScenariosThatDiffer(t *testing.T) {
 	}
 }
 
-func TestAResumedRunKeepsWhatItRecordedBefore(t *testing.T) {
+func TestAResumedRunKeepsItsEarlierSettings(t *testing.T) {
 	s := settings{}
 	s.add("raw/rr", map[string]string{"rmem": "2", "wmem": "1"})
 	before := map[string]string{"rmem": "1", "wmem": "1", "sack": "1"}

@@ -50,7 +50,7 @@ func TestNoColorAndADumbTerminalGetPlainText(t *testing.T) {
 	}
 }
 
-func TestSlowCommandsShowWhatTheyDo(t *testing.T) {
+func TestSlowCommandsShowTheirProgress(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"doctor --brief", "doctor suites", "suites"} {
 		if out := onTerminal(t, command); !bytes.HasPrefix(bytes.TrimLeft(out, "\r "), []byte("testing kernel features and programs …")) {

@@ -39,7 +39,7 @@ func TestAnAttemptIsOneShortLine(t *testing.T) {
 	}
 }
 
-func TestTheTimeLeftDoesNotClimbWhileTrialsTakeAsLongAsExpected(t *testing.T) {
+func TestTheTimeLeftDoesNotRiseWhileTrialsTakeAsLongAsExpected(t *testing.T) {
 	now := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 	c := newCountdown(2*time.Second, 1, 3, now)
 	last := time.Hour
@@ -192,7 +192,7 @@ func TestTheCountOfFinishedTrialsNeverFalls(t *testing.T) {
 	}
 }
 
-func TestTheLiveLineSaysWhatHappensAndNamesBothCPUs(t *testing.T) {
+func TestTheLiveLineHasTheCurrentStepAndBothCPUs(t *testing.T) {
 	m := &liveModel{left: newCountdown(2*time.Second, 1, 3, time.Now())}
 	shows := func(want string) {
 		t.Helper()

@@ -94,7 +94,7 @@ func names(t *testing.T) []string {
 }
 
 // A client that may add ports can use any path of the node as attach.netns.
-func TestOpenRefusesFilesThatAreNoNamespaces(t *testing.T) {
+func TestOpenRefusesFilesThatAreNotNamespaces(t *testing.T) {
 	dir := t.TempDir()
 	fifo, socket := filepath.Join(dir, "fifo"), filepath.Join(dir, "socket")
 	must.Succeed(t, unix.Mkfifo(fifo, 0o600))

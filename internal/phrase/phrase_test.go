@@ -34,7 +34,7 @@ func TestGroupsKeepTheOrderAndEachTextOnce(t *testing.T) {
 	must.Equal(t, (Lines{"b: 1 3", "a: 2"}), got)
 }
 
-func TestTheNearestNameIsTheOneThatWasMeant(t *testing.T) {
+func TestTheNearestNameIsSuggested(t *testing.T) {
 	known := []string{"Blue", "green", "red", "reed"}
 	for given, want := range map[string]string{
 		"rde": "red", "RED": "red", "gren": "green", "bleu": "Blue", "rred": "red", "yellow": "", "": "", strings.Repeat("red", 40): "",

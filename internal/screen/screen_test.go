@@ -25,7 +25,7 @@ func TestWrapKeepsToTheWidthAndIndents(t *testing.T) {
 	}
 }
 
-func TestColumnsShrinkToTheirLeastWidths(t *testing.T) {
+func TestColumnsShrinkToTheirMinimumWidths(t *testing.T) {
 	for total, want := range map[int][]int{100: {4, 10, 8}, 22: {4, 7, 7}, 1: {4, 5, 5}} {
 		widths := Widths([]string{"网络", "abc"}, []string{"a", "0123456789", "01234567"})
 		Shrink(widths, total, func(i int) int { return []int{4, 5, 5}[i] })

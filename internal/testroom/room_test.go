@@ -41,7 +41,7 @@ func runIn(t *testing.T, r room, script string) (string, int) {
 	return out.String(), 0
 }
 
-func TestWhatATestLeavesEndsWithItsRoom(t *testing.T) {
+func TestProcessesAndFilesOfATestEndWithItsRoom(t *testing.T) {
 	for _, pids := range []bool{false, true} {
 		out, status := runIn(t, room{pids: pids}, `
 touch /run/left "$TMPDIR/left"; echo "$TMPDIR"

@@ -69,7 +69,7 @@ func TestAnAgentThatDoesNotAnswerIsLost(t *testing.T) {
 
 // A pipe that is full blocks the write of the request. (In real time: synctest
 // does not see that a goroutine that waits for net/rpc's mutex is blocked.)
-func TestAFullPipeIsFoundOut(t *testing.T) {
+func TestAFullPipeIsReportedAsALostAgent(t *testing.T) {
 	t.Parallel()
 	near, _ := net.Pipe()
 	c := NewClient("b", near)
@@ -120,7 +120,7 @@ func TestAnAgentThatEndsIsLost(t *testing.T) {
 
 // The answer to a call that was given up arrives while the caller looks at what
 // it got: the race detector sees it where both are the same memory.
-func TestAnAnswerThatComesTooLateIsNotSeen(t *testing.T) {
+func TestALateAnswerIsIgnored(t *testing.T) {
 	c := serve(t, fake{})
 	for range 50 {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -177,7 +177,7 @@ func TestAnAgentOfAnotherProtocolIsRefused(t *testing.T) {
 	}
 }
 
-func TestAMissingProgramHasAnErrorOfItsOwnType(t *testing.T) {
+func TestAMissingProgramHasASeparateTypeOfError(t *testing.T) {
 	c := serve(t, otherVersion{})
 	_, err := c.Start(context.Background(), StartArgs{Argv: []string{"iperf3"}})
 	var missing *NotFoundError
@@ -205,7 +205,7 @@ type explained struct {
 func (e explained) Read([]byte) (int, error) { return 0, <-e.reason }
 
 // The loss of an agent has the reason that the transport gives, without a call that waits.
-func TestTheReasonOfATransportIsThatOfTheLoss(t *testing.T) {
+func TestTheErrorOfALostAgentHasTheTransportsReason(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer theirs.Close()
 	e := explained{ours, make(chan error, 1)}

@@ -43,7 +43,7 @@ func followed(t *testing.T, p *process) (lines []Line, exit int) {
 }
 
 // A child that the program leaves behind keeps the pipe open. It must end with the agent.
-func TestAProgramEndsThoughItsChildHoldsItsOutput(t *testing.T) {
+func TestAProgramEndsAlthoughItsChildKeepsItsOutputOpen(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "child")
 	must.Succeed(t, syscall.Mkfifo(fifo, 0o600))
 	p := started(t, "{ sleep 20; echo survived >&3; } 3>"+fifo+" & echo out; echo err >&2; printf unfinished; exit 3")

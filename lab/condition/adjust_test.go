@@ -66,7 +66,7 @@ func ratioOf(t *testing.T, samples []sample.Sample, m sample.Metric) stats.Estim
 
 // In 300 runs of 11 blocks the interval must hold the truth about as often as
 // it claims, and be narrower than that of the unadjusted figures.
-func TestAdjustedRatiosHoldTheTruth(t *testing.T) {
+func TestIntervalsOfAdjustedRatiosContainTheTrueRatio(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 11))
 	const runs = 300
 	held := map[sample.Metric]int{}
@@ -161,7 +161,7 @@ func TestASettledMachineNeedsNoAdjusting(t *testing.T) {
 	must.Equal(t, "1.1e+09", fmt.Sprint(s.Metrics[sample.Throughput]))
 }
 
-func TestOnlyTheStateOfTheMachineIsForgiven(t *testing.T) {
+func TestOnlyGatesOfTheMachinesStateBecomeFlags(t *testing.T) {
 	s := sample.Sample{Gates: []sample.Gate{{Name: sample.Steal}, {Name: sample.ForeignCPU}, {Name: sample.CPUMoved}}}
 	Forgive(&s)
 	if len(s.Gates) != 1 || s.Gates[0].Name != sample.ForeignCPU || len(s.Flags) != 2 {

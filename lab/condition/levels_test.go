@@ -16,7 +16,7 @@ func around(rng *rand.Rand, distance float64, n int) []float64 {
 	return list
 }
 
-func TestLevelsArePartedAtGaps(t *testing.T) {
+func TestLevelsAreSeparatedAtGaps(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	cases := map[string]struct {
 		readings [][]float64
@@ -59,7 +59,7 @@ func TestLevelsArePartedAtGaps(t *testing.T) {
 	}
 }
 
-func TestAReadingBetweenLevelsBelongsToNone(t *testing.T) {
+func TestAReadingBetweenLevelsBelongsToNoLevel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	levels := Levels(append(around(rng, 55, 100), around(rng, 335, 100)...))
 	for _, r := range []float64{0, 20, 130, 1000} {
@@ -69,7 +69,7 @@ func TestAReadingBetweenLevelsBelongsToNone(t *testing.T) {
 	}
 }
 
-func TestTheNearestLevelThatHoldsAQuarterIsChosen(t *testing.T) {
+func TestTheNearestLevelWithAQuarterOfTheReadingsIsChosen(t *testing.T) {
 	levels := func(shares ...float64) (ls []Level) {
 		for _, s := range shares {
 			ls = append(ls, Level{Share: s})

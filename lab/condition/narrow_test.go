@@ -28,7 +28,7 @@ func TestInsideLeavesOutSlicesAcrossTheEdges(t *testing.T) {
 	}
 }
 
-func TestFiguresOfAWholeWindowStayToTheLastBit(t *testing.T) {
+func TestFiguresOfAWholeWindowAreUnchangedToTheLastBit(t *testing.T) {
 	ms := sample.Metrics{sample.Throughput: 1.1e9, sample.SenderCPU: 33.3, sample.SenderCPUPerByte: 0.7, sample.Drops: 3}
 	Narrow(ms, tenths(1e9, 1.2e9))
 	for m, want := range (sample.Metrics{sample.Throughput: 1.1e9, sample.SenderCPU: 33.3, sample.SenderCPUPerByte: 0.7, sample.Drops: 3,
@@ -64,7 +64,7 @@ func TestFiguresAreThoseOfTheSlicesKept(t *testing.T) {
 }
 
 // The figures are of slices without steal, and so is the steal that they show.
-func TestStealOfSlicesLeftOutIsNone(t *testing.T) {
+func TestSlicesLeftOutHaveNoSteal(t *testing.T) {
 	points := tenths(10, 4)
 	points[1].LeftOut, points[1].Steal = sample.StolenSlice, 20
 	ms := sample.Metrics{sample.SenderStealCPU: 10, sample.ReceiverStealCPU: 0}
@@ -72,7 +72,7 @@ func TestStealOfSlicesLeftOutIsNone(t *testing.T) {
 	must.Equal(t, 0, ms[sample.SenderStealCPU])
 }
 
-func TestWithoutASliceLeftTheFiguresStay(t *testing.T) {
+func TestFiguresDoNotChangeIfNoSliceIsKept(t *testing.T) {
 	points := tenths(1)
 	points[0].LeftOut = sample.StolenSlice
 	ms := sample.Metrics{sample.Throughput: 1}

@@ -51,7 +51,7 @@ func TestAProbeReadsPlausibleFigures(t *testing.T) {
 	}
 }
 
-func TestAProbeOfCPUsThatAreNotThereIsRefused(t *testing.T) {
+func TestAProbeOfAbsentCPUsIsRefused(t *testing.T) {
 	for _, cpus := range [][2]int{{0, 0}, {0, 8191}, {8191, 0}} {
 		if p, err := Open(cpus[0], cpus[1]); err == nil {
 			p.Close()

@@ -12,7 +12,7 @@ import (
 	"windtunnel/lab/testbed/testbedtest"
 )
 
-func TestTheWindowIsCountedFromTheLastPairsBeginning(t *testing.T) {
+func TestTheWindowBeginsAfterTheLastPairHasStarted(t *testing.T) {
 	at := time.Now()
 	moments := func(ms ...int) (list []time.Time) {
 		for _, m := range ms {
@@ -43,7 +43,7 @@ func TestTheWindowIsCountedFromTheLastPairsBeginning(t *testing.T) {
 
 // A program starts slowly on an emulated CPU. The host's client waits for the VM's, so that
 // both send in the whole window. The engine still meters it, however slow.
-func TestTheClientOfTheHostStartsAfterTheSlowOnesOfVMs(t *testing.T) {
+func TestTheClientOfTheHostStartsAfterTheSlowClientsOfVMs(t *testing.T) {
 	const slow = 12 * time.Second
 	vm := newContainer(1, 1).V4.Addr().String()
 	var mu sync.Mutex
@@ -81,7 +81,7 @@ func TestTheClientOfTheHostStartsAfterTheSlowOnesOfVMs(t *testing.T) {
 
 // Clients of many pairs start together: each one's command and output is kept in
 // the order of the pairs.
-func TestManyPairsBeginTogether(t *testing.T) {
+func TestManyPairsStartTogether(t *testing.T) {
 	const pairs = 4
 	s := runOne(t, scenario("bridge", func(sc *suite.Scenario) {
 		sc.Pairs, sc.Timing.Cooldown = pairs, 2*time.Second

@@ -71,7 +71,7 @@ func TestATrialThatFailsAConditionIsRepeatedAtTheEndOfItsBlock(t *testing.T) {
 
 // The last attempt may run at any CPU distance, also where it is the only one
 // because the scenario never passes.
-func TestTheLastAttemptIsKnownAsSuch(t *testing.T) {
+func TestTheLastAttemptIsMarked(t *testing.T) {
 	e := rehearsal(&notebook{}, 4, nil, "a")
 	e.History = []sample.Sample{{Scenario: "b"}} // counts, so that the run goes on
 	var lasts []bool
@@ -226,7 +226,7 @@ func TestARunEndsAfterAFirstBlockThatDoesNotCount(t *testing.T) {
 	}
 }
 
-func TestTheObserverIsToldWhichAttemptFollows(t *testing.T) {
+func TestTheObserverGetsTheNumberOfEachAttempt(t *testing.T) {
 	n := &notebook{}
 	e := rehearsal(n, 1, func(t Trial, attempt int, s *sample.Sample) error {
 		if attempt < 2 {
@@ -257,7 +257,7 @@ func TestAScenarioThatNeverPassesIsNotRepeatedForEver(t *testing.T) {
 	}
 }
 
-func TestAPrecisionIsPursuedWithinTheBounds(t *testing.T) {
+func TestBlocksRunUntilThePrecisionOrABoundIsReached(t *testing.T) {
 	for name, c := range map[string]struct {
 		satisfied int // trials that suffice
 		slow      time.Duration
@@ -294,7 +294,7 @@ func TestAPrecisionIsPursuedWithinTheBounds(t *testing.T) {
 
 // Profiles are taken in trials of their own, in the same blocks, in random
 // order with the others.
-func TestProfiledTrialsStandBesideTheOthers(t *testing.T) {
+func TestProfiledTrialsAreSeparateTrialsOfTheSameBlocks(t *testing.T) {
 	n := &notebook{}
 	e := rehearsal(n, 5, func(t Trial, _ int, s *sample.Sample) error {
 		if t.Profiled != s.Profiled {

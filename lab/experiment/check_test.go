@@ -36,7 +36,7 @@ func repeat(n int, bits float64) []float64 {
 
 // What the fabric counted in the meter's window is held against what the tool
 // says of its own, which may be another.
-func TestThroughputIsHeldAgainstTheFabric(t *testing.T) {
+func TestThroughputIsComparedWithTheFabricsCounters(t *testing.T) {
 	steady := course(-3, repeat(20, 4e9)...) // from −0.3 to 1.7 s
 	// The rate falls by half 0.4 s into the meter's window.
 	falls := course(-3, append(repeat(7, 4e9), repeat(13, 2e9)...)...)
@@ -72,7 +72,7 @@ func TestThroughputIsHeldAgainstTheFabric(t *testing.T) {
 
 // Datagrams that the fabric carried and the receiver lost are no contradiction;
 // figures that no loss explains are.
-func TestLostDatagramsAreHeldAgainstTheFabric(t *testing.T) {
+func TestLostDatagramsAreComparedWithTheFabricsCounters(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind      suite.Kind
 		loss, way float64 // way −1: not known

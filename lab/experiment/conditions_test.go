@@ -7,7 +7,7 @@ import (
 	"windtunnel/lab/sample"
 )
 
-func TestReadingsComeIntoTheirSlices(t *testing.T) {
+func TestReadingsAreAddedToTheirSlices(t *testing.T) {
 	points := []sample.Point{{At: 0.1, Seconds: 0.1}, {At: 0.2, Seconds: 0.1}, {At: 0.3, Seconds: 0.1}}
 	origin := int64(5e9)
 	var readings []cpudistance.Reading

@@ -150,7 +150,7 @@ func upBench(t *testing.T, e *Experiment, sc *suite.Scenario) *Bench {
 	return b
 }
 
-func TestAnEndpointsSettingsAreMadeAndStandInTheRecord(t *testing.T) {
+func TestAnEndpointsSettingsAreAppliedAndRecorded(t *testing.T) {
 	sc := scenario("bridge", func(sc *suite.Scenario) { sc.Endpoint.NoSegmentation = true })
 	e := lab(t, &notebook{}, sc)
 	b := upBench(t, e, &sc)

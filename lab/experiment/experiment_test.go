@@ -156,7 +156,7 @@ func TestEveryWorkloadYieldsItsFigures(t *testing.T) {
 
 // The person's interrupt ends the run at once, leaves nothing behind, and
 // keeps what was measured.
-func TestAnInterruptKeepsWhatWasMeasured(t *testing.T) {
+func TestAnInterruptKeepsFinishedTrials(t *testing.T) {
 	stop := errors.New("stop")
 	ctx, cancel := context.WithCancelCause(context.Background())
 	n := &notebook{}
@@ -180,7 +180,7 @@ func TestAnInterruptKeepsWhatWasMeasured(t *testing.T) {
 	}
 }
 
-func TestWhatIsDoneOrSkippedIsNotRunAgain(t *testing.T) {
+func TestDoneAndSkippedTrialsAreNotRunAgain(t *testing.T) {
 	n := &notebook{}
 	e := lab(t, n, scenario("raw", nil), scenario("bridge", nil), scenario("macvlan", nil))
 	e.History = []sample.Sample{

@@ -71,7 +71,7 @@ func TestATrialOnAFakeTestbedHasItsFigures(t *testing.T) {
 }
 
 // The traffic goes on for a moment after the tools have ended.
-func TestTrafficAfterTheToolsEndIsSeen(t *testing.T) {
+func TestTrafficAfterTheToolsEndIsAFlag(t *testing.T) {
 	samples := runFake(t, &testbedtest.Executor{Program: func(argv []string) testbedtest.Program {
 		p := testbedtest.Generator(argv)
 		if p.Sends += p.Sends / 10; p.Lasts < 0 {
@@ -86,7 +86,7 @@ func TestTrafficAfterTheToolsEndIsSeen(t *testing.T) {
 
 // The server must start before the client. Within the window the engine may only
 // read meters.
-func TestTheOrderOfATrial(t *testing.T) {
+func TestTheStepsOfATrialAreInOrder(t *testing.T) {
 	x := &testbedtest.Executor{}
 	runFake(t, x, nil)
 	ops := x.Operations()

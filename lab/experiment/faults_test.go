@@ -128,7 +128,7 @@ func TestAnInterruptEndsARunWhoseAgentIsStopped(t *testing.T) {
 	}
 }
 
-func TestAMissingToolIsNotTriedAgain(t *testing.T) {
+func TestATrialWithAMissingToolIsNotRepeated(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	s := runOne(t, scenario("raw", func(sc *suite.Scenario) { sc.Tool = "iperf3" }))
 	if s.OK() || s.Failure.Kind != sample.ToolMissing || s.Failure.Retryable() {

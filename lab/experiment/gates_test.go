@@ -40,7 +40,7 @@ func watched(t *testing.T) (*notebook, *Experiment) {
 
 // A program that has nothing to do with the experiment, on the receiver's CPU,
 // marks the trial, and is named.
-func TestAHogMarksItsTrialAndIsNamed(t *testing.T) {
+func TestABusyProgramMarksTheTrialAndIsNamed(t *testing.T) {
 	n, e := watched(t)
 	n.up = func(b *Bench) {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)

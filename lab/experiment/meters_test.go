@@ -142,7 +142,7 @@ type controlledTestbed struct{ paperTestbed }
 
 func (controlledTestbed) ControlPlane() []string { return []string{"kube-apiserver"} }
 
-func TestTheControlPlaneIsAFigureApart(t *testing.T) {
+func TestTheControlPlaneHasASeparateFigure(t *testing.T) {
 	for _, compiler := range []float64{0.02, 0.2} {
 		m, said := paperTrial(t)
 		m.traffic.bench.Testbed = controlledTestbed{}

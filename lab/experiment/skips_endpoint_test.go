@@ -11,7 +11,7 @@ import (
 	"windtunnel/lab/suite"
 )
 
-func TestWhatASharedCPUWouldMakeMeaninglessIsSkippedWithTheNumbers(t *testing.T) {
+func TestScenariosThatASharedCPUMakesMeaninglessAreSkippedWithTheNumbers(t *testing.T) {
 	queues := scenario("bridge", func(sc *suite.Scenario) { sc.ID, sc.Fabric.Queues = "queues", 3 })
 	spread := scenario("bridge", func(sc *suite.Scenario) { sc.ID, sc.Endpoint.Spread = "spread", true })
 	moving := scenario("bridge", func(sc *suite.Scenario) { sc.ID, sc.Fabric.MovingQueues = "moving", true })
@@ -81,7 +81,7 @@ func TestDelaysAndSharesNeedTheirKernelFeatures(t *testing.T) {
 	}
 }
 
-func TestRawHasNoEndpointsToSetAndIsRefusedWithTheReason(t *testing.T) {
+func TestEndpointSettingsOfRawAreRefusedWithTheReason(t *testing.T) {
 	for _, e := range []suite.Endpoint{{Spread: true}, {NoSegmentation: true}} {
 		sc := scenario("raw", func(sc *suite.Scenario) { sc.Endpoint = e })
 		const say = "raw has neither containers nor VMs"
@@ -98,7 +98,7 @@ func TestRawHasNoEndpointsToSetAndIsRefusedWithTheReason(t *testing.T) {
 	must.Equal(t, "", skipsOn(planOf(named), machine(2))["raw"])
 }
 
-func TestAPlainVethPairSpreadsAlready(t *testing.T) {
+func TestSpreadIsSkippedOnAPlainVethPair(t *testing.T) {
 	sc := scenario("bridge", func(sc *suite.Scenario) { sc.Endpoint.Spread, sc.Fabric.Kind = true, suite.Veth })
 	if why := skipsOn(planOf(sc), machine(8))["bridge"]; !strings.Contains(why, "spread over the node's CPUs already") {
 		t.Errorf("skipped with %q", why)

@@ -99,7 +99,7 @@ func TestMoreStreamsThanCPUsCanServeAreSkipped(t *testing.T) {
 	}
 }
 
-func TestAToolThatCannotOrIsNotThereIsSkippedWithWhatToInstall(t *testing.T) {
+func TestAnUnsuitableOrMissingToolIsSkippedWithTheRemedy(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	absent := scenario("raw", func(sc *suite.Scenario) { sc.ID, sc.Tool = "absent", "qperf" })
 	cannot := scenario("raw", func(sc *suite.Scenario) {
@@ -123,7 +123,7 @@ func TestAllObstaclesAreNamedAtOnce(t *testing.T) {
 	}
 }
 
-func TestAnOldProgramIsSkippedWithWhatIsWanted(t *testing.T) {
+func TestAnOldProgramIsSkippedWithTheRequiredVersion(t *testing.T) {
 	old := program.Program{Name: filepath.Join(t.TempDir(), "peer"), Build: "peer", Version: []string{"", "--version"}, Least: "2.1"}
 	old.Version[0] = old.Name
 	for said, want := range map[string]string{
@@ -138,7 +138,7 @@ func TestAnOldProgramIsSkippedWithWhatIsWanted(t *testing.T) {
 	}
 }
 
-func TestWhatTheExecutorCannotMakeIsSkipped(t *testing.T) {
+func TestScenariosThatTheExecutorCannotMakeAreSkipped(t *testing.T) {
 	x := &testbedtest.Executor{CPUs: []int{0}, NoFabric: errors.New("machines are joined by their own network")}
 	why := Skips(planOf(scenario("raw", nil)), x, machine(8))["raw"]
 	if !strings.Contains(why, "1 CPU is usable and 2 nodes need one each") || !strings.Contains(why, "; machines are joined by their own network") {

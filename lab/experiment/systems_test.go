@@ -194,7 +194,7 @@ func nodeNetwork(t *testing.T, n testbed.Node) map[string]string {
 
 // Agents that are killed leave their system's programs, files and devices
 // behind; cleaning finds all of it.
-func TestWhatKilledAgentsLeaveIsCleanedAway(t *testing.T) {
+func TestCleanRemovesTheLeftoversOfKilledAgents(t *testing.T) {
 	must.Long(t)
 	for _, sys := range outsideClusters() {
 		t.Run(sys.Name(), func(t *testing.T) {
@@ -224,7 +224,7 @@ func TestWhatKilledAgentsLeaveIsCleanedAway(t *testing.T) {
 }
 
 // A check that sees nothing would pass for ever.
-func TestWhatIsLeftBehindIsSeen(t *testing.T) {
+func TestTheCheckForLeftoversFindsThem(t *testing.T) {
 	id := "x" + strconv.Itoa(os.Getpid())
 	l := lookForTraces(t, id)
 	home := space.Home(space.TestbedPrefix(id) + "left")
@@ -266,7 +266,7 @@ func TestWhatIsLeftBehindIsSeen(t *testing.T) {
 }
 
 // A machine without flannel is told how to get it.
-func TestFlannelThatIsAbsentIsSkippedWithHowToGetIt(t *testing.T) {
+func TestAMissingFlannelIsSkippedWithTheRemedy(t *testing.T) {
 	nowhere := t.TempDir()
 	for _, variable := range []string{"PATH", "GOBIN", "GOPATH", "HOME"} {
 		t.Setenv(variable, nowhere)
@@ -301,7 +301,7 @@ func flannel(t *testing.T, backend string) (sys system.Flannel, flanneld string)
 
 // A flanneld that ends at start is a failure with what it said, and etcd and
 // all else are gone.
-func TestAFlanneldThatEndsAtStartFailsTheTrialWithItsWords(t *testing.T) {
+func TestAFlanneldThatEndsAtStartFailsTheTrialWithItsLastLines(t *testing.T) {
 	sys, flanneld := flannel(t, "vxlan")
 	n := &notebook{}
 	e := onThisMachine(t, n, sys)
@@ -327,7 +327,7 @@ func TestAFlanneldThatEndsAtStartFailsTheTrialWithItsWords(t *testing.T) {
 
 // A flannel that is up and passes nothing fails the proof, with what its
 // programs printed last on each node.
-func TestAFlannelThatPassesNoTrafficIsNamedWithItsLastWords(t *testing.T) {
+func TestTheErrorOfAFlannelThatPassesNoTrafficHasItsLastLines(t *testing.T) {
 	sys, _ := flannel(t, "vxlan")
 	e := onThisMachine(t, &notebook{}, sys)
 	l := lookForTraces(t, e.ID)

@@ -42,7 +42,7 @@ func vmScenario(t *testing.T, system string, change func(*suite.Scenario)) suite
 	})
 }
 
-func TestVMsTalkOverABridge(t *testing.T) {
+func TestVMsReachEachOtherOverABridge(t *testing.T) {
 	must.Long(t)
 	s := runVMs(t, vmScenario(t, "bridge", nil))
 	wantVMFigures(t, s)
@@ -97,7 +97,7 @@ func kvmWorks(t *testing.T) bool {
 	return vm.TryKVM(t.Context(), k) == nil
 }
 
-func TestAVMThatCannotBootIsAFailureWithWhatItsConsoleShowed(t *testing.T) {
+func TestTheFailureOfAVMThatCannotBootHasTheLinesOfItsConsole(t *testing.T) {
 	must.Long(t)
 	n := &notebook{}
 	e := lab(t, n, vmScenario(t, "bridge", func(sc *suite.Scenario) { sc.Endpoint.Memory = 80 << 20 }))
@@ -109,7 +109,7 @@ func TestAVMThatCannotBootIsAFailureWithWhatItsConsoleShowed(t *testing.T) {
 	t.Log(f)
 }
 
-func TestVMsTalkOverVRouterByIPv6(t *testing.T) {
+func TestVMsReachEachOtherOverVRouterByIPv6(t *testing.T) {
 	must.Long(t)
 	if _, err := program.Beside("vrouter"); err != nil {
 		t.Skip(err)
@@ -148,7 +148,7 @@ func TestColocatedVMsWithTwoCPUsSpreadReceiveWorkAndCutStreamsThemselves(t *test
 	}
 }
 
-func TestVMsAreGoneWithoutTraceAfterTheirAgentsWereKilled(t *testing.T) {
+func TestVMsLeaveNothingAfterTheirAgentsWereKilled(t *testing.T) {
 	must.Long(t)
 	n := &notebook{}
 	e := lab(t, n, vmScenario(t, "bridge", nil))

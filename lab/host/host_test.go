@@ -176,7 +176,7 @@ func TestFilesAndDirectoriesOfTheUserStay(t *testing.T) {
 	}
 }
 
-func TestTheNodesAgentGetsItsPlace(t *testing.T) {
+func TestAnAgentWithInvalidCPUsOrNamespaceIsRefused(t *testing.T) {
 	must.Fail(t, Agent("test", []string{"-cpus", "x"}, nil, nil), "x")
 	must.Fail(t, Agent("test", AgentArgs("wt-absent", []int{0})[1:], nil, nil), "wt-absent")
 }

@@ -69,7 +69,7 @@ func TestARequestedFeatureThatStaysOffIsNotSet(t *testing.T) {
 }
 
 // Some NICs segment TCP over IPv4 only.
-func TestOnlyTheTrafficsIPVersionCounts(t *testing.T) {
+func TestOnlyOffloadsOfTheTrafficsIPVersionAreNeeded(t *testing.T) {
 	d := nic()
 	d.Features["tx-tcp6-segmentation"] = space.Feature{Fixed: true}
 	for version, want := range map[int]string{4: "", 6: "does not set tx-tcp6-segmentation on"} {

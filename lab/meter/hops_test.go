@@ -40,7 +40,7 @@ func names(hops []sample.Hop) string {
 	return strings.TrimSpace(b.String())
 }
 
-func TestHopsOfTwoNodesStandInPathOrder(t *testing.T) {
+func TestHopsOfTwoNodesAreInPathOrder(t *testing.T) {
 	wire := &Delta{Namespaces: []NamespaceDelta{{Devices: []DeviceDelta{
 		{DeviceReading{Name: "porta", Role: RolePort, Order: 0}}, {DeviceReading{Name: "portb", Role: RolePort, Order: 1}}}}}}
 	hops := Hops(bridged("a", "c1", "c2"), bridged("b", "c1", "c2"), Facts{Ports: wire, SenderEndpoints: []string{"c1"}, ReceiverEndpoints: []string{"c2"}})

@@ -7,7 +7,7 @@ import (
 	"windtunnel/lab/suite"
 )
 
-func TestWhatLimitedATrial(t *testing.T) {
+func TestTheLimitOfATrialIsFound(t *testing.T) {
 	node := func(busy ...float64) *Delta {
 		d := &Delta{Seconds: 1, CPUs: map[int]Usage{}}
 		for i, b := range busy {

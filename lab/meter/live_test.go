@@ -80,7 +80,7 @@ const transferred = 40 << 20
 // The four ways in which a veth delivers: whole superframes, and frames cut by
 // the sender, each with and without polling; in both IP versions. In all of
 // them the counters must give the payload.
-func TestCountersTellKnownTraffic(t *testing.T) {
+func TestCountersMatchKnownTraffic(t *testing.T) {
 	for _, x := range []struct {
 		name, to  string
 		ip        int
@@ -160,7 +160,7 @@ func wantSockets(t *testing.T, left, right NamespaceDelta) {
 }
 
 // A third namespace without traffic must not show that of the others.
-func TestCountersOfOtherNamespacesStayStill(t *testing.T) {
+func TestCountersOfOtherNamespacesDoNotChange(t *testing.T) {
 	j := join(t)
 	quiet := newSpace(t, "q")
 	m, err := New(Config{Node: "n", CPUs: testprogram.CPUs(t), Namespaces: []Namespace{{Name: "quiet", NS: quiet}, {Name: "left", NS: j.left}}})
@@ -231,7 +231,7 @@ func TestMissingDeviceIsNamed(t *testing.T) {
 
 // A tool that works in a grandchild is metered with it, also when the process
 // between them has ended.
-func TestToolTimeHoldsDescendants(t *testing.T) {
+func TestToolTimeIncludesDescendants(t *testing.T) {
 	// The shell's child counts in a grandchild, which outlives it.
 	cmd := exec.Command("sh", "-c", `sh -c 'timeout --foreground 30 sh -c "while :; do :; done" & sleep 0.5'; sleep 30`)
 	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
@@ -266,7 +266,7 @@ func TestToolTimeHoldsDescendants(t *testing.T) {
 	}
 }
 
-func TestEveryWayToACPUTimeAgrees(t *testing.T) {
+func TestEverySourceOfCPUTimeAgrees(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "while :; do :; done")
 	if err := cmd.Start(); err != nil {
 		t.Skipf("no shell: %v", err)
@@ -287,7 +287,7 @@ func TestEveryWayToACPUTimeAgrees(t *testing.T) {
 	}
 }
 
-func TestSelfIsTheProcessItself(t *testing.T) {
+func TestSelfCPUIsTheTimeOfThisProcess(t *testing.T) {
 	before := must.Get(selfCPU())(t)
 	spin(t, 20*time.Millisecond)
 	after := must.Get(selfCPU())(t)
@@ -333,7 +333,7 @@ func TestChildrenAreFoundInBothWays(t *testing.T) {
 	}
 }
 
-func TestSeriesFollowsTheTraffic(t *testing.T) {
+func TestASeriesFollowsTheTraffic(t *testing.T) {
 	j := join(t)
 	m := meterOf(t, j)
 	sender, receiver := j.connect(t, "10.99.0.2:0")
@@ -369,7 +369,7 @@ func TestSeriesFollowsTheTraffic(t *testing.T) {
 	}
 }
 
-func TestSeriesEndsAtItsLimitAndRefusesNonsense(t *testing.T) {
+func TestASeriesEndsAtItsLimitAndRefusesInvalidArguments(t *testing.T) {
 	m, err := New(Config{Node: "n", CPUs: testprogram.CPUs(t), FineIdle: FineIdle()})
 	must.Succeed(t, err)
 	defer m.Close()

@@ -73,7 +73,7 @@ func TestAFrameThatAPortRefusesIsOneDrop(t *testing.T) {
 	must.Equal(t, 0, (Facts{}).RefusedByPorts())
 }
 
-func TestWhatWasNotMeasuredIsAbsent(t *testing.T) {
+func TestUnmeasuredMetricsAreAbsent(t *testing.T) {
 	a, b := stream()
 	for _, n := range []*Delta{a, b} {
 		n.Tools, n.Namespaces = nil, nil
@@ -110,7 +110,7 @@ func TestGoodputFollowsTheDirectionOfTheData(t *testing.T) {
 }
 
 // A superframe counts once, and acknowledgements are not the sender's packets.
-func TestAPacketsPayloadIsTheSendersStacks(t *testing.T) {
+func TestAPacketsPayloadIsThatOfTheSendersStack(t *testing.T) {
 	a, b := stream() // 1e9 bytes from a to b
 	a.Namespaces[0].Counters[IPOutRequests], a.Namespaces[0].Counters[IP6OutRequests] = 15_000, 1_000
 	b.Namespaces[0].Counters[IPOutRequests] = 10_000
@@ -140,7 +140,7 @@ func TestOnOneNodeTheReceiversCPUIsAbsent(t *testing.T) {
 	}
 }
 
-func TestReceiveWorkOnTheSendersCPUsShows(t *testing.T) {
+func TestReceiveWorkOnTheSendersCPUsIsMeasured(t *testing.T) {
 	a, b := stream()
 	must.Equal(t, 1, Metrics(a, b, Facts{})[sample.ReceiverSoftirqOnRecv])
 	a.Softnet[0] += 43_163 / 2
@@ -169,7 +169,7 @@ func TestGoodputFromCounters(t *testing.T) {
 	}
 }
 
-func TestTheFabricsWorkAtTheReceiverIsToldApart(t *testing.T) {
+func TestTheFabricsWorkAtTheReceiverIsSeparate(t *testing.T) {
 	a, b := stream()
 	got := Metrics(a, b, Facts{Throughput: 5e9, WireCPU: map[int]float64{0: 0.2, 1: 0.3}})
 	if all, receiver := got[sample.FabricCores], got[sample.ReceiverFabricCores]; !near(all, 0.25, 1e-9) || !near(receiver, 0.15, 1e-9) {

@@ -73,7 +73,7 @@ func TestStatDoesNotAddGuestTimeAgain(t *testing.T) {
 	}
 }
 
-func TestGarbageInStatIsNamed(t *testing.T) {
+func TestTheErrorOfABadStatFileHasTheLine(t *testing.T) {
 	for _, text := range []string{"", "intr 1\n", "cpu0 1 2 3\n", "cpu0 1 2 x 4\n", "cpux 1 2 3 4\n", "cpu0 1 2 3 99999999999999999999999\n", "cpu99999999 1 2 3 4\n"} {
 		if _, err := parseStat([]byte(text)); err == nil || !strings.HasPrefix(err.Error(), "read /proc/stat: line ") {
 			t.Errorf("%q: %v", text, err)
@@ -81,7 +81,7 @@ func TestGarbageInStatIsNamed(t *testing.T) {
 	}
 }
 
-func TestNetDevAlsoWhereTheCounterTouchesTheName(t *testing.T) {
+func TestNetDevNeedsNoSpaceBetweenNameAndCounter(t *testing.T) {
 	got := map[string]Traffic{}
 	err := eachNetDev(captured(t, "net_dev"), func(name []byte, t Traffic) { got[string(name)] = t })
 	must.Succeed(t, err)
@@ -115,7 +115,7 @@ func TestTimerListHasTheIdleTime(t *testing.T) {
 	}
 }
 
-func TestASleepThatLastsIsAddedWhereTheTicksSayIt(t *testing.T) {
+func TestALastingSleepIsAddedIfTheTicksShowIt(t *testing.T) {
 	const second = int64(1e9)
 	c := idleClock{Slept: 10 * second, Entry: 100 * second}
 	for _, x := range []struct {

@@ -9,7 +9,7 @@ import (
 
 // The figures of a UDP stream with loss, depending on the counters of the
 // receiving endpoint's sockets.
-func TestLossIsDividedBetweenSocketAndWay(t *testing.T) {
+func TestLossIsDividedBetweenSocketAndPath(t *testing.T) {
 	counted := func(delivered, dropped uint64) Counters {
 		return Counters{"Udp.InDatagrams": delivered, "Udp.RcvbufErrors": dropped}
 	}

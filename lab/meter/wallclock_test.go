@@ -8,7 +8,7 @@ import (
 	"windtunnel/internal/testprogram"
 )
 
-func TestTheWallClockStepsWhereItPartsFromTheMonotonicOne(t *testing.T) {
+func TestAStepOfTheWallClockIsItsDifferenceFromTheMonotonicClock(t *testing.T) {
 	a := Reading{Mono: 1e9, Wall: 500e9}
 	for _, c := range []struct {
 		name string

@@ -57,7 +57,7 @@ func TestIdleToTheNanosecondReplacesTicksThatAgree(t *testing.T) {
 	}
 }
 
-func TestAnIdleCPUIsNotBusyForLessThanNothing(t *testing.T) {
+func TestTheBusyTimeOfAnIdleCPUIsNotNegative(t *testing.T) {
 	u, err := usage(0, CPUTimes{Idle: 1000}, CPUTimes{Idle: 1202}, 2*time.Second) // one tick or two beyond the window
 	must.Succeed(t, err)
 	if u.Busy != 0 || u.Idle != 2 {
@@ -118,7 +118,7 @@ func TestCountersOf32BitsMayWrapOnce(t *testing.T) {
 	}
 }
 
-func TestWindowHasWhatHappenedBetween(t *testing.T) {
+func TestAWindowHasTheDifferencesBetweenItsReadings(t *testing.T) {
 	a, b := edges()
 	b.Namespaces[0].Devices = []DeviceReading{{Name: "fab", Role: RoleFabric, Index: 7, Traffic: Traffic{RxBytes: 3000, RxPackets: 2}, RxBare: 2,
 		Qdisc: Qdisc{Kind: "pfifo", Handle: 1, Drops: 3}}}
@@ -161,7 +161,7 @@ func TestSocketsArePairedByCookie(t *testing.T) {
 	}
 }
 
-func TestToolTimeHoldsChildrenThatEnded(t *testing.T) {
+func TestToolTimeIncludesChildrenThatEnded(t *testing.T) {
 	a, b := edges()
 	a.Processes = []Process{{Label: "tool", PID: 10, Start: 1, CPU: 1e9}, {Label: "tool", PID: 11, Parent: 10, Start: 2, CPU: 4e9}}
 	b.Processes = []Process{{Label: "tool", PID: 10, Start: 1, CPU: 2e9, Waited: 5e9}, {Label: "tool", PID: 12, Parent: 10, Start: 3, CPU: 5e8}}

@@ -14,7 +14,7 @@ import (
 	"windtunnel/lab/space"
 )
 
-func TestWhatMustHoldOnAnyMachine(t *testing.T) {
+func TestFactsOfAnyMachineArePlausible(t *testing.T) {
 	f := Probe()
 	if f != Probe() {
 		t.Error("the second look is not the first one's")

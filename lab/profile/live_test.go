@@ -136,7 +136,7 @@ func TestBusyTimeAgreesWithTheMeter(t *testing.T) {
 }
 
 // Busy time that no sample saw is taken from idle time, and is named.
-func TestWhatTheMeterSawAndNoSampleIsNamed(t *testing.T) {
+func TestBusyTimeWithoutASampleIsNamed(t *testing.T) {
 	cpu := lastCPU(t)
 	s := start(t, Config{Node: "n", CPUs: []int{cpu}})
 	from := now(t)

@@ -31,7 +31,7 @@ func oneScenario() suite.Plan {
 	return suite.Plan{Suite: "quick", Trials: 8, Scenarios: []suite.Scenario{{ID: "bridge/stream", System: "bridge", Workload: suite.Workload{Kind: suite.TCPStream, Name: "stream"}}}}
 }
 
-func TestTrialsAtAnotherDistanceStandApart(t *testing.T) {
+func TestTrialsAtAnotherDistanceAreListedSeparately(t *testing.T) {
 	var samples []sample.Sample
 	for block := range 8 {
 		samples = append(samples, atDistance(block, 52+float64(block), 13e9))
@@ -63,14 +63,14 @@ func TestTrialsAtAnotherDistanceStandApart(t *testing.T) {
 	}
 }
 
-func TestOneDistanceNeedsNoOtherTable(t *testing.T) {
+func TestRunsAtOneDistanceHaveNoOtherTable(t *testing.T) {
 	r := report.Build(sample.Run{}, oneScenario(), []sample.Sample{atDistance(0, 52, 13e9), atDistance(1, 53, 13e9)})
 	if len(r.Elsewhere) != 0 || r.Scenarios[0].Trials != 2 {
 		t.Errorf("%d trials, elsewhere %+v", r.Scenarios[0].Trials, r.Elsewhere)
 	}
 }
 
-func TestSlicesLeftOutAreSaid(t *testing.T) {
+func TestSlicesLeftOutAreReported(t *testing.T) {
 	s := atDistance(0, 52, 13e9)
 	s.Series[3].LeftOut, s.Series[4].LeftOut, s.Series[7].LeftOut = sample.StolenSlice, sample.StolenSlice, sample.DistantSlice
 	r := report.Build(sample.Run{}, oneScenario(), []sample.Sample{s})
@@ -89,7 +89,7 @@ func TestARunWithoutReadingsSaysNothingOfConditions(t *testing.T) {
 	}
 }
 
-func TestWhatLimitedMostTrialsIsShown(t *testing.T) {
+func TestTheMostFrequentLimitIsShown(t *testing.T) {
 	var samples []sample.Sample
 	for block := range 10 {
 		s := atDistance(block, 52, 13e9)
@@ -135,7 +135,7 @@ func TestTheExplanationHasTheConditionsOfTheReport(t *testing.T) {
 	t.Errorf("no conditions: %+v", report.Explain(r))
 }
 
-func TestWithoutATrialThatCountsNoFiguresHold(t *testing.T) {
+func TestARunWithoutATrialThatCountsHasNoConditions(t *testing.T) {
 	s := atDistance(0, 52, 13e9)
 	s.Gates = []sample.Gate{{Name: sample.ForeignCPU, Value: 46, Limit: 3, Unit: "%"}}
 	r := report.Build(sample.Run{}, oneScenario(), []sample.Sample{s})

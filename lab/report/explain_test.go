@@ -22,7 +22,7 @@ func explained(r *model.Report) string {
 	return b.String()
 }
 
-func TestExplanationOfALadderNamesTheCostsAndWhoseTheyAre(t *testing.T) {
+func TestTheExplanationOfALadderHasTheCostOfEachStep(t *testing.T) {
 	run, plan := steps("raw", "bridge", "vxlan")
 	r := report.Build(run, plan, slices.Concat(costing("raw/stream", 10, 10e9, 0.40), costing("bridge/stream", 10, 9e9, 0.50), costing("vxlan/stream", 10, 9e9, 0.80)))
 	got := report.Explain(r).Sections[0].Sentences
@@ -34,7 +34,7 @@ func TestExplanationOfALadderNamesTheCostsAndWhoseTheyAre(t *testing.T) {
 	must.Equal(t, want, got)
 }
 
-func TestExplanationSaysSavingsAndGains(t *testing.T) {
+func TestTheExplanationHasSavingsAndGains(t *testing.T) {
 	run, plan := steps("raw", "bridge")
 	r := report.Build(run, plan, slices.Concat(costing("raw/stream", 10, 10e9, 0.80), costing("bridge/stream", 10, 12e9, 0.50)))
 	got := report.Explain(r).Sections[0].Sentences[0]
@@ -43,7 +43,7 @@ func TestExplanationSaysSavingsAndGains(t *testing.T) {
 	}
 }
 
-func TestExplanationOfStepsThatShowNothingSaysWhatWouldHaveShown(t *testing.T) {
+func TestTheExplanationOfStepsWithoutADifferenceHasTheDetectableDifference(t *testing.T) {
 	run, plan := steps("raw", "bridge")
 	noisy := func(id string, seed int) []sample.Sample {
 		return column(id, sample.Throughput, around(10e9, 0.03, 10, seed)...)

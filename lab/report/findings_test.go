@@ -55,7 +55,7 @@ func spread(low, high float64, n int) []float64 {
 	return values
 }
 
-func TestFindingSaysTheShareCarriedAndTheProcessorsSpending(t *testing.T) {
+func TestAFindingHasThroughputAndCPU(t *testing.T) {
 	_, plan := twoSystems()
 	baseline := column("a/stream", sample.Throughput, spread(10e9, 10e9, 10)...)
 	subject := column("b/stream", sample.Throughput, spread(9.5e9, 9.9e9, 10)...)
@@ -70,7 +70,7 @@ func TestFindingSaysTheShareCarriedAndTheProcessorsSpending(t *testing.T) {
 }
 
 // A sentence about CPU alone must still name sender or receiver.
-func TestFindingOfSpendingAloneNamesTheSystems(t *testing.T) {
+func TestAFindingOfCPUAloneNamesTheSystems(t *testing.T) {
 	_, plan := twoSystems()
 	baseline := column("a/stream", sample.Throughput, spread(10e9, 10e9, 10)...)
 	subject := column("b/stream", sample.Throughput, spread(9.5e9, 10.5e9, 10)...)
@@ -134,7 +134,7 @@ func TestFindingClaimsNoDifferenceThatTheIntervalDoesNotShow(t *testing.T) {
 	}
 }
 
-func TestFindingOfTooFewTrialsSaysSo(t *testing.T) {
+func TestAFindingOfTooFewTrialsSaysSo(t *testing.T) {
 	_, plan := twoSystems()
 	for n, want := range map[int]string{
 		1: "The bridge carries 10.0 % less than raw [1 trial, too few to tell].",
@@ -201,7 +201,7 @@ func TestFindingNamesTheWorkloadWhereThereAreSeveral(t *testing.T) {
 	must.Equal(t, want, got)
 }
 
-func TestFindingSaysWhyThereIsNothingToCompare(t *testing.T) {
+func TestAFindingHasTheReasonWhyNothingIsCompared(t *testing.T) {
 	run, plan := twoSystems()
 	run.Skipped = map[string]string{"b/stream": "no vxlan"}
 	r := report.Build(run, plan, column("a/stream", sample.Throughput, 1, 2, 3, 4, 5, 6))
@@ -298,7 +298,7 @@ func TestABriefFindingHasNoIntervals(t *testing.T) {
 	must.Equal(t, []string{"Between the bridge and raw no difference shows in throughput."}, sentences.Brief(r))
 }
 
-func TestFiguresTooNoisyToJudgeAreSaidSoLast(t *testing.T) {
+func TestFiguresTooNoisyToJudgeAreListedLast(t *testing.T) {
 	_, plan := twoSystems()
 	baseline := column("a/stream", sample.Throughput, around(10e9, 0.01, 8, 0)...)
 	subject := column("b/stream", sample.Throughput, spread(9e9, 9.1e9, 8)...)
@@ -319,7 +319,7 @@ func TestFiguresTooNoisyToJudgeAreSaidSoLast(t *testing.T) {
 	}
 }
 
-func TestFastestIsNamedOnlyWhereIntervalsStandApart(t *testing.T) {
+func TestTheFastestIsNamedOnlyIfIntervalsDoNotOverlap(t *testing.T) {
 	_, plan := twoSystems()
 	plan.Comparisons = nil
 	apart := sentencesOf(plan,
@@ -336,7 +336,7 @@ func TestFastestIsNamedOnlyWhereIntervalsStandApart(t *testing.T) {
 	must.Equal(t, []string{"a/stream reaches 9.00 Gbit/s [9.00, 9.00]."}, few)
 }
 
-func TestPercentNeverRoundsABoundOntoUnity(t *testing.T) {
+func TestABoundBelow100PercentIsNotRoundedTo100(t *testing.T) {
 	for want, iv := range map[string]quantity.Interval{
 		"97 % [95, 99]":             {Median: 0.97, Low: 0.95, High: 0.99, N: 6},
 		"98.0 % [96.0, 99.7]":       {Median: 0.98, Low: 0.96, High: 0.997, N: 6},

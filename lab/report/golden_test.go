@@ -115,7 +115,7 @@ func TestReportsAreTheGoldenOnes(t *testing.T) {
 }
 
 // The name and the note of a run stand in every form that readers see.
-func TestNameAndNoteOfARunStandInTheReport(t *testing.T) {
+func TestTheReportHasTheNameAndTheNoteOfTheRun(t *testing.T) {
 	run, plan, samples := reporttest.Sized(1)
 	run.Name, run.Note = "fix/mtu", "after the update"
 	r := report.Build(run, plan, samples)

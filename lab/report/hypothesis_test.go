@@ -128,7 +128,7 @@ func spread2(v float64, n int) []float64 {
 	return list
 }
 
-func TestHypothesisThatCannotBeJudgedSaysWhy(t *testing.T) {
+func TestAHypothesisThatCannotBeJudgedHasTheReason(t *testing.T) {
 	run, plan := steps("a", "b", "c")
 	plan.Ladders = nil
 	run.Skipped = map[string]string{"c/stream": "no module"}

@@ -91,7 +91,7 @@ func TestLadderOfRequestResponseHasLatencyAndNoCostPerByte(t *testing.T) {
 	}
 }
 
-func TestLadderWithAMissingMiddleStepSaysWhoseCostItIs(t *testing.T) {
+func TestALadderAddsTheCostOfAMissingStepToTheNextOne(t *testing.T) {
 	run, plan := steps("raw", "bridge", "vxlan")
 	run.Skipped = map[string]string{"bridge/stream": "no bridge module"}
 	r := report.Build(run, plan, slices.Concat(costing("raw/stream", 8, 10e9, 0.4), costing("vxlan/stream", 8, 8e9, 0.8)))
@@ -107,7 +107,7 @@ func TestLadderWithAMissingMiddleStepSaysWhoseCostItIs(t *testing.T) {
 	}
 }
 
-func TestLadderWithoutItsFirstStepSaysSo(t *testing.T) {
+func TestALadderWithoutItsFirstStepSaysSo(t *testing.T) {
 	run, plan := steps("raw", "bridge")
 	r := report.Build(run, plan, costing("bridge/stream", 8, 10e9, 0.4))
 	expectNote(t, r, "the step the raw has no figures (raw/stream has not run)")
@@ -117,7 +117,7 @@ func TestLadderWithoutItsFirstStepSaysSo(t *testing.T) {
 	}
 }
 
-func TestLadderOfAScenarioThatThePlanLacksSaysSo(t *testing.T) {
+func TestALadderOfAScenarioThatThePlanLacksSaysSo(t *testing.T) {
 	run, plan := steps("raw", "bridge")
 	plan.Ladders[0].Steps[1], plan.Ladders[0].Names = "gone/stream", nil
 	r := report.Build(run, plan, costing("raw/stream", 8, 10e9, 0.4))

@@ -175,7 +175,7 @@ func TestFalseAlarmsOverRecordedNoiseAreAsRareAsClaimed(t *testing.T) {
 
 // A difference of the size that the report calls detectable must show in four of five
 // runs with the same noise. With more trials smaller differences must show.
-func TestWhatIsSaidToBeDetectableIsFoundOverRecordedNoise(t *testing.T) {
+func TestDetectableDifferencesAreFoundOverRecordedNoise(t *testing.T) {
 	must.Long(t)
 	noise := slices.Concat(recordedNoise(t)...)
 	rng := rand.New(rand.NewPCG(2026, 12))

@@ -102,7 +102,7 @@ func TestImprecisionLeavesOutWhatMoreTrialsCannotImprove(t *testing.T) {
 	}
 }
 
-func TestPrecisionThatIsNotReachedSaysWhatIsWideAndWhyItStopped(t *testing.T) {
+func TestAPrecisionThatIsNotReachedHasTheWideFiguresAndTheReasonOfTheEnd(t *testing.T) {
 	run, plan := precise()
 	samples := slices.Concat(busy("a/stream", 20, 0.004, 0), busy("b/stream", 20, 0.1, 2), busy("c/stream", 20, 0.004, 4))
 	run.Finished = run.Started.Add(time.Minute)

@@ -85,7 +85,7 @@ func TestADocumentsTableKeepsItsShape(t *testing.T) {
 	}
 }
 
-func TestMeasuredFiguresStandInTheDocumentsUnitWithTheirRatios(t *testing.T) {
+func TestMeasuredFiguresHaveTheDocumentsUnitAndTheirRatios(t *testing.T) {
 	r, cell := documentedReport(t)
 	vxlan := cell("vxlan", "rate")
 	bits := r.Scenarios[6].Throughput
@@ -112,7 +112,7 @@ func TestMeasuredFiguresStandInTheDocumentsUnitWithTheirRatios(t *testing.T) {
 	}
 }
 
-func TestAChangeThatTheDocumentsOwnFiguresContradictIsSaid(t *testing.T) {
+func TestAChangeThatTheDocumentsFiguresContradictIsNoted(t *testing.T) {
 	r, cell := documentedReport(t)
 	c := cell("vxlan", "change")
 	if c.Doubt != "the document's own figures, 557 KB/sec and 590 KB/sec, give −5.6 % and not -16%" {
@@ -130,7 +130,7 @@ func TestAChangeThatTheDocumentsOwnFiguresContradictIsSaid(t *testing.T) {
 	}
 }
 
-func TestChangesThatFollowFromRoundedFiguresAreNotDoubted(t *testing.T) {
+func TestChangesThatFollowFromRoundedFiguresAreNotNoted(t *testing.T) {
 	for _, c := range []struct {
 		native, weave, step, change float64
 		doubted                     bool
@@ -315,7 +315,7 @@ func TestAPageHasTheDocumentsTableInItsShape(t *testing.T) {
 	}
 }
 
-func TestCellsWithoutMeasuredFigureSayWhy(t *testing.T) {
+func TestCellsWithoutAMeasuredFigureHaveTheReason(t *testing.T) {
 	_, cell := documentedReport(t)
 	for place, want := range map[[2]string]string{
 		{"macvlan", "rate"}: "skipped: ", {"other", "rate"}: "not in this run", {"vxlan", "price"}: "nothing here costs money",

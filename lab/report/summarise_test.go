@@ -241,7 +241,7 @@ func TestBaselineOfZeroHasNoRatioAndSaysSo(t *testing.T) {
 	expectNote(t, r, "Sender CPU: there is no ratio of b/stream to a/stream, because ")
 }
 
-func TestPublishedFiguresStandBesideTheMeasured(t *testing.T) {
+func TestPublishedFiguresAreBesideTheMeasuredFigures(t *testing.T) {
 	run, plan, samples := reporttest.Sample()
 	r := report.Build(run, plan, samples)
 	if len(r.Published) != len(plan.Published) {
@@ -263,7 +263,7 @@ func TestPublishedFiguresStandBesideTheMeasured(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotANumberIsLeftOutAndNoted(t *testing.T) {
+func TestValuesThatAreNotNumbersAreLeftOutWithANote(t *testing.T) {
 	run, plan := twoSystems()
 	samples := column("a/stream", sample.Throughput, 1, math.NaN(), math.Inf(1), 3)
 	samples[0].Series = []sample.Point{{At: 0, Bits: math.NaN()}, {At: 1, Bits: 5}}

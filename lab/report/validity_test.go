@@ -25,7 +25,7 @@ func rigorous(t testing.TB) *model.Report {
 	return report.Build(run, plan, samples)
 }
 
-func TestGatedTrialsEnterNoFigure(t *testing.T) {
+func TestTrialsThatFailAGateAreInNoFigure(t *testing.T) {
 	r := rigorous(t)
 	v := row(t, r, "vxlan/stream")
 	if v.Trials != 11 || v.Failed != 1 || v.Throughput.N != 11 || len(v.Samples) != 12+2+2 {
@@ -91,7 +91,7 @@ func TestOutcomesAreCountedByScenario(t *testing.T) {
 }
 
 // With --gates warn the report names a failed condition, but not as an outcome.
-func TestTrialsThatCountUnderInvalidConditionsAreSaid(t *testing.T) {
+func TestTrialsThatCountUnderInvalidConditionsAreReported(t *testing.T) {
 	run, plan := twoSystems()
 	samples := column("a/stream", sample.Throughput, 4, 5)
 	samples[0].Flags = []sample.Gate{{Name: sample.ForeignCPU, Value: 94, Limit: 3, Unit: "%"}, {Name: sample.Unsteady, Value: 12, Limit: 10, Unit: "%"}}
@@ -104,7 +104,7 @@ func TestTrialsThatCountUnderInvalidConditionsAreSaid(t *testing.T) {
 	}
 }
 
-func TestTroublesTellWhatWasLeftOutFromWhatWasRepeated(t *testing.T) {
+func TestTroublesSeparateLostTrialsFromRepeatedTrials(t *testing.T) {
 	var got []string
 	for _, tr := range rejected.Troubles(rigorous(t)) {
 		if strings.HasSuffix(tr.Scenario, "/stream") {
@@ -211,7 +211,7 @@ func TestABriefTextHasTheMeaningOfTheDistanceCheck(t *testing.T) {
 	}
 }
 
-func TestTroublesGiveEveryReasonOnce(t *testing.T) {
+func TestTroublesHaveEachReasonOnce(t *testing.T) {
 	got := rejected.Troubles(reporttest.Quick())
 	want := []rejected.Trouble{
 		{Scenario: "bridge/stream", What: "repeated 1 trial", Kind: sample.ToolHung, Reason: "builtin client on a1 did not end within 12 s and was killed; the trial is repeated"},

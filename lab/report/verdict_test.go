@@ -66,7 +66,7 @@ func TestExactPOfSixBlocksIsTwoOfSixtyFour(t *testing.T) {
 	}
 }
 
-func TestHeadlineIsTrafficAndWhatAByteCosts(t *testing.T) {
+func TestHeadlinesAreThroughputAndCPUPerByte(t *testing.T) {
 	for m, exchange := range map[sample.Metric]bool{
 		sample.Throughput: false, sample.SenderCPUPerByte: false, sample.ReceiverCPUPerByte: false, sample.Transactions: true,
 	} {
@@ -162,7 +162,7 @@ func TestAnOverwhelmingDifferenceIsCertainInALargeReport(t *testing.T) {
 	}
 }
 
-func TestNoDifferenceIsSaidWithWhatWouldHaveShown(t *testing.T) {
+func TestASentenceOfNoDifferenceHasTheDetectableDifference(t *testing.T) {
 	r, c := metricOf(t, sample.Throughput, around(10e9, 0.03, 10, 0), around(10e9, 0.03, 10, 1))
 	if c.Verdict != model.Alike || c.Detectable == nil || *c.Detectable <= 0 || *c.Detectable > 0.2 {
 		t.Fatalf("the comparison is %+v, want alike, with a detectable difference of at most 20 %%", c)
@@ -194,7 +194,7 @@ func TestScenariosWithoutACommonBlockAreNotCompared(t *testing.T) {
 	}
 }
 
-func TestComparisonWithAScenarioOfInvalidTrialsSaysWhy(t *testing.T) {
+func TestAComparisonWithAScenarioOfInvalidTrialsHasTheReason(t *testing.T) {
 	run, plan := twoSystems()
 	bad := column("b/stream", sample.Throughput, spread(1, 2, 8)...)
 	for i := range bad {

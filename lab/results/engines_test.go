@@ -196,7 +196,7 @@ func measuringStore(t *testing.T, opts Options) (*Store, sample.Run, sample.Samp
 	return s, run, samples[0]
 }
 
-func TestAServerThatIsKilledAndRestartedDuringARunLosesAndDoublesNothing(t *testing.T) {
+func TestAServerThatIsKilledAndRestartedDuringARunStoresEachSampleOnce(t *testing.T) {
 	s, run, smp := measuringStore(t, Options{})
 	server := postgrestest.Shared(t)
 	waited := make(chan error, 100)
@@ -299,7 +299,7 @@ func TestAnEngineThatLostItsRunToAnotherStoresNothingMore(t *testing.T) {
 	}
 }
 
-func TestAServerThatStaysAwayEndsTheWaitAndTheRunIsResumedLater(t *testing.T) {
+func TestAServerThatStaysUnreachableEndsTheWaitAndTheRunIsResumedLater(t *testing.T) {
 	s, run, smp := measuringStore(t, Options{Outage: time.Second})
 	server := postgrestest.Shared(t)
 	calls := 0
@@ -338,7 +338,7 @@ func TestAnInterruptEndsTheWaitForAServer(t *testing.T) {
 	must.Succeed(t, server.Up())
 }
 
-func TestAServerThatAcceptsAndDoesNotAnswerCountsAsAway(t *testing.T) {
+func TestAServerThatAcceptsAndDoesNotAnswerCountsAsUnreachable(t *testing.T) {
 	defer func(was time.Duration) { answerWithin = was }(answerWithin)
 	answerWithin = time.Second
 	s, run, smp := measuringStore(t, Options{Wait: time.Second})

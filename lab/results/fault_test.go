@@ -263,7 +263,7 @@ func testStoreMadeByManyAtOnceIsMadeOnce(t *testing.T, b backend) {
 	}
 }
 
-func TestWriterThatWaitsTooLongSaysWhatItWaitedFor(t *testing.T) {
+func TestTheErrorOfAWriterThatWaitsTooLongHasTheReason(t *testing.T) {
 	first := fresh(t)
 	run, plan, samples := reporttest.Sized(1)
 	must.Succeed(t, first.CreateRun(run, plan))

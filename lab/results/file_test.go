@@ -138,7 +138,7 @@ func TestReadOnlyMediumWithALeftLogIsRefused(t *testing.T) {
 	}
 }
 
-func TestWrongPlacesAreClearErrors(t *testing.T) {
+func TestInvalidPlacesOfTheStoreAreClearErrors(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	must.Succeed(t, os.WriteFile(file, []byte("text"), 0o600))
@@ -169,7 +169,7 @@ func TestWrongPlacesAreClearErrors(t *testing.T) {
 	}
 }
 
-func TestNamesThatMeanSomethingInAURIAreTakenAsTheyAre(t *testing.T) {
+func TestNamesWithSpecialCharactersOfURIsAreNotInterpreted(t *testing.T) {
 	for _, name := range []string{"a?mode=memory.db", "b#c.db", "100%25.db", "with space & ü.db"} {
 		path := filepath.Join(t.TempDir(), name)
 		s := open(t, path, Options{})

@@ -12,7 +12,7 @@ import (
 )
 
 // All data of a run with very many pairs may not fit into the memory.
-func TestOfALargeMatrixOnlyTheMainFiguresAreRead(t *testing.T) {
+func TestOnlyTheMainFiguresOfALargeMatrixAreRead(t *testing.T) {
 	store := must.Get(Open(filepath.Join(t.TempDir(), "large.db"), Options{}))(t)
 	defer store.Close()
 	for _, hosts := range []int{3, 40} {

@@ -146,7 +146,7 @@ func TestAMigrationOfAServerThatFailsChangesNothing(t *testing.T) {
 	must.Equal(t, 0, len(names(t, s.db, "SELECT relname FROM pg_class WHERE relname = 'extra'")))
 }
 
-func TestAServersDatabaseThatIsNoStoreIsRefusedUnchanged(t *testing.T) {
+func TestAServersDatabaseThatIsNotAStoreIsRefusedUnchanged(t *testing.T) {
 	server := postgrestest.Shared(t)
 	tables := `SELECT nspname || '.' || relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname NOT LIKE 'pg\_%' AND nspname <> 'information_schema' ORDER BY 1`
 	for name, c := range map[string]struct {
@@ -278,7 +278,7 @@ func TestAMissingRightIsNamed(t *testing.T) {
 }
 
 // A host that accepts connections and is no server of PostgreSQL.
-func TestAHostThatSendsNothingIsAClearError(t *testing.T) {
+func TestTheErrorOfAHostThatSendsNothingIsClear(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must.Succeed(t, err)
 	defer func() { _ = l.Close() }()

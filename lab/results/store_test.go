@@ -41,11 +41,11 @@ func fill(t testing.TB, s *Store, run sample.Run, plan suite.Plan, samples []sam
 	return ids
 }
 
-func TestRunComesBackAsItWasStoredAlsoAfterReopening(t *testing.T) {
-	onEach(t, testRunComesBackAsItWasStoredAlsoAfterReopening)
+func TestARunIsReadAsItWasStoredAlsoAfterReopening(t *testing.T) {
+	onEach(t, testARunIsReadAsItWasStoredAlsoAfterReopening)
 }
 
-func testRunComesBackAsItWasStoredAlsoAfterReopening(t *testing.T, b backend) {
+func testARunIsReadAsItWasStoredAlsoAfterReopening(t *testing.T, b backend) {
 	run, plan, samples := reporttest.Sample()
 	run.Seed = math.MaxUint64
 	s := b.fresh(t)
@@ -93,11 +93,11 @@ func TestAStoredRunBetweenHostsHasTheExistingNetwork(t *testing.T) {
 	}
 }
 
-func TestGatesFlagsAndProfilesComeBackWithTheirSample(t *testing.T) {
-	onEach(t, testGatesFlagsAndProfilesComeBackWithTheirSample)
+func TestGatesFlagsAndProfilesAreReadWithTheirSample(t *testing.T) {
+	onEach(t, testGatesFlagsAndProfilesAreReadWithTheirSample)
 }
 
-func testGatesFlagsAndProfilesComeBackWithTheirSample(t *testing.T, b backend) {
+func testGatesFlagsAndProfilesAreReadWithTheirSample(t *testing.T, b backend) {
 	run, plan, samples := reporttest.Sample()
 	samples = samples[:2]
 	samples[0].Gates = []sample.Gate{{Name: sample.ForeignCPU, Value: 31.5, Limit: 3, Unit: "%", Message: "ffmpeg took 31.5 %"}}
@@ -229,11 +229,11 @@ func testMetricsCanBeQueriedBySQL(t *testing.T, b backend) {
 	}
 }
 
-func TestUpdateRunChangesWhatARunLearnsAndKeepsTheRest(t *testing.T) {
-	onEach(t, testUpdateRunChangesWhatARunLearnsAndKeepsTheRest)
+func TestUpdateRunReplacesSkipsAndKeepsSeedAndSuite(t *testing.T) {
+	onEach(t, testUpdateRunReplacesSkipsAndKeepsSeedAndSuite)
 }
 
-func testUpdateRunChangesWhatARunLearnsAndKeepsTheRest(t *testing.T, b backend) {
+func testUpdateRunReplacesSkipsAndKeepsSeedAndSuite(t *testing.T, b backend) {
 	s := b.fresh(t)
 	run, plan, _ := reporttest.Sample()
 	begun := run
@@ -327,11 +327,11 @@ func testUnknownRunIsAnErrorEverywhere(t *testing.T, b backend) {
 	}
 }
 
-func TestWhatIsNotANumberIsLeftOutWithAWarning(t *testing.T) {
-	onEach(t, testWhatIsNotANumberIsLeftOutWithAWarning)
+func TestValuesThatAreNotNumbersAreLeftOutWithAWarning(t *testing.T) {
+	onEach(t, testValuesThatAreNotNumbersAreLeftOutWithAWarning)
 }
 
-func testWhatIsNotANumberIsLeftOutWithAWarning(t *testing.T, b backend) {
+func testValuesThatAreNotNumbersAreLeftOutWithAWarning(t *testing.T, b backend) {
 	s := b.fresh(t)
 	run, plan, _ := reporttest.Sample()
 	must.Succeed(t, s.CreateRun(run, plan))

@@ -197,7 +197,7 @@ func TestTheListOfRunsAsJSONIsThatOfTheCommand(t *testing.T) {
 	}
 }
 
-func TestAddressesWithOtherNamesOfARunLeadToItsID(t *testing.T) {
+func TestAddressesWithOtherNamesOfARunRedirectToItsID(t *testing.T) {
 	_, reader, _, _ := filled(t)
 	_, at := site(t, reader)
 	for path, want := range map[string]string{

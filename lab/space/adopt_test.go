@@ -84,7 +84,7 @@ func TestDeletingTheNameOfAnAdoptedNamespaceLeavesItsFile(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoNamespaceIsNotAdopted(t *testing.T) {
+func TestAFileThatIsNotANamespaceIsNotAdopted(t *testing.T) {
 	s := fresh(t, "adopts")
 	before := inodeOf(t, s)
 	plain := filepath.Join(t.TempDir(), "plain")

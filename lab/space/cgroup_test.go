@@ -30,7 +30,7 @@ func group(t *testing.T, name string) string {
 	return ""
 }
 
-func TestControlGroupsGoWithAllBeneathThem(t *testing.T) {
+func TestControlGroupsAreRemovedWithTheirChildren(t *testing.T) {
 	name := fmt.Sprintf("wt-cg%d", os.Getpid())
 	other := group(t, name+"other")
 	g := group(t, name)

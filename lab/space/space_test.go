@@ -49,13 +49,13 @@ func TestMaskIsTheKernelsBitmapOfCPUs(t *testing.T) {
 	}
 }
 
-func TestANameIsGivenOnce(t *testing.T) {
+func TestAnExistingNamespaceIsNotCreatedAgain(t *testing.T) {
 	s := fresh(t, "once")
 	_, err := Create(s.Name)
 	must.Fail(t, err, "lab clean")
 }
 
-func TestDeletingWhatIsGoneIsNoError(t *testing.T) {
+func TestDeletingAMissingNamespaceIsNotAnError(t *testing.T) {
 	must.Succeed(t, Delete("wt-never-was"))
 }
 
@@ -97,7 +97,7 @@ func TestSettingsStayInTheirNamespace(t *testing.T) {
 	must.Equal(t, want, got)
 }
 
-func TestAWorkloadsNamespaceRecordsWhatBoundsItsSockets(t *testing.T) {
+func TestAWorkloadsNamespaceRecordsTheLimitsOfItsSockets(t *testing.T) {
 	s := fresh(t, "bounds")
 	must.Succeed(t, s.Workloads())
 	got := s.Settings().Sysctls

@@ -118,7 +118,7 @@ func TestTwoStepsAreBothFound(t *testing.T) {
 	}
 }
 
-func TestAChangePointTellsTheLevelsAroundIt(t *testing.T) {
+func TestAChangePointHasTheLevelsAroundIt(t *testing.T) {
 	groups := [][]float64{{100, 101, 99}, {102}, nil, {100}, {101}, {math.NaN(), 7}, {50, 50}, {51}, {50}, {49}}
 	points := ChangePoints(groups, 0.05)
 	if len(points) != 1 {

@@ -9,7 +9,7 @@ import (
 	"windtunnel/internal/must"
 )
 
-func TestTheDetectableRatioIsFoundWithThePowerAskedFor(t *testing.T) {
+func TestTheDetectableRatioIsFoundWithTheGivenPower(t *testing.T) {
 	must.Long(t)
 	for _, name := range []string{"lognormal", "drift"} {
 		for _, n := range []int{6, 8, 10, 20} {

@@ -100,7 +100,7 @@ func bruteForce(xs []float64, level float64) (median, low, high, p float64) {
 	return (averages[(all-1)/2] + averages[all/2]) / 2, averages[k-1], averages[all-k], atMost(seen)
 }
 
-func TestEstimateIsThatOfCountingEveryCase(t *testing.T) {
+func TestTheEstimateEqualsACountOfEveryCase(t *testing.T) {
 	rng := rand.New(rand.NewPCG(22, 0))
 	for n := 6; n <= 11; n++ {
 		for round := range 8 {
@@ -120,7 +120,7 @@ func TestEstimateIsThatOfCountingEveryCase(t *testing.T) {
 	}
 }
 
-func TestLevelIsTheAttainableOneThatIsAtLeastTheLevelAskedFor(t *testing.T) {
+func TestTheLevelIsTheSmallestAttainableOneThatSuffices(t *testing.T) {
 	// Critical values of the two-sided test at 0.05, as the tables have them.
 	for n, want := range map[int]int{6: 0, 7: 2, 8: 3, 9: 5, 10: 8, 12: 13, 15: 25, 20: 52, 25: 89, 30: 137, 40: 264, 50: 434} {
 		if got := newSignedRanks(n).critical(0.05); got != want {
@@ -149,7 +149,7 @@ func TestPairsThatAllFallHaveTheSmallestP(t *testing.T) {
 	}
 }
 
-func TestExactAndApproximateTestsMeet(t *testing.T) {
+func TestExactAndApproximateTestsAgree(t *testing.T) {
 	exact, normal := newSignedRanks(exactSignedRanks), signedRanks{n: exactSignedRanks}
 	for seen := range exact.sums() / 2 {
 		if a, b := exact.twoSided(seen), normal.twoSided(seen); math.Abs(a-b) > 0.004 || a < 0.1 && math.Abs(a-b) > 0.001 {
@@ -190,7 +190,7 @@ func TestRatioOfASystemWithItselfIsOne(t *testing.T) {
 	}
 }
 
-func TestWhatHasNoRatioHasADifferenceOrAnError(t *testing.T) {
+func TestALevelWithoutARatioHasADifferenceOrAnError(t *testing.T) {
 	for name, c := range map[string]struct {
 		subject, baseline []float64
 		differs           bool
@@ -224,7 +224,7 @@ func TestWhatHasNoRatioHasADifferenceOrAnError(t *testing.T) {
 }
 
 // The pairs share what their block does: a drift, or one of two levels.
-func TestRatioHoldsTheTrueOneAsOftenAsItSays(t *testing.T) {
+func TestAnIntervalOfRatiosContainsTheTrueRatioAsOftenAsItsLevel(t *testing.T) {
 	for name, noise := range noises {
 		for _, n := range []int{6, 7, 10, 20, 40} {
 			rounds := 1500

@@ -70,7 +70,7 @@ func TestAFamilyOfEqualsRarelyShowsADifference(t *testing.T) {
 
 // Of 16 comparisons 14 are of equal systems, and 2 show half the throughput. These 2
 // have the smallest p that the number of blocks allows.
-func TestAnOverwhelmingDifferenceStandsInALargeFamily(t *testing.T) {
+func TestAnOverwhelmingDifferenceIsConfirmedInALargeFamily(t *testing.T) {
 	rng := rand.New(rand.NewPCG(12, 12))
 	for _, n := range []int{6, 8, 9, 10, 12, 13} {
 		for range 20 {
@@ -127,7 +127,7 @@ func TestAFamilyOfOneIsItsOwnTest(t *testing.T) {
 }
 
 // A comparison never has a smaller corrected p than one with a larger t.
-func TestAFamilyKeepsTheRanking(t *testing.T) {
+func TestACorrectedFamilyKeepsTheRanking(t *testing.T) {
 	rng := rand.New(rand.NewPCG(12, 13))
 	for range 50 {
 		rows := blocksOf(10, 4, 0.1, noisesBy(rng)["normal"])

@@ -58,7 +58,7 @@ func TestMedianIntervalOfTenValues(t *testing.T) {
 	}
 }
 
-func TestFewerThanSixValuesGiveTheExtremesAndTheirOwnConfidence(t *testing.T) {
+func TestFewerThanSixValuesGiveTheExtremesAndTheirConfidence(t *testing.T) {
 	for n, level := range map[int]float64{1: 0, 2: 0.5, 3: 0.75, 4: 0.875, 5: 0.9375, 6: 0.96875} {
 		xs := make([]float64, n)
 		for i := range xs {
@@ -111,7 +111,7 @@ func TestIntervalAgreesWithBenchmath(t *testing.T) {
 	}
 }
 
-func TestIntervalHoldsTheTrueMedianAsOftenAsItSays(t *testing.T) {
+func TestAnIntervalContainsTheTrueMedianAsOftenAsItsLevel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, n := range []int{3, 6, 10, 25} {
 		const rounds = 20000
@@ -165,7 +165,7 @@ func TestIntervalDoesNotDependOnOrderNorChangeItsInput(t *testing.T) {
 	must.Succeed(t, quick.Check(property, nil))
 }
 
-func TestIntervalRefusesWhatIsNotANumberAndImpossibleLevels(t *testing.T) {
+func TestAnIntervalOfNaNOrAnImpossibleLevelIsRefused(t *testing.T) {
 	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 		if iv, ok, err := MedianInterval([]float64{1, bad, 3}, 0.95); !errors.Is(err, ErrNotFinite) || ok || iv != (Interval{}) {
 			t.Errorf("with %v: %+v, %v, %v", bad, iv, ok, err)

@@ -28,7 +28,7 @@ func TestShiftExcludesZeroExactlyWhereItsTestFindsADifference(t *testing.T) {
 	}
 }
 
-func TestEqualRunsWithoutSpreadDoNotDifferAndOthersDo(t *testing.T) {
+func TestRunsWithoutSpreadDifferOnlyIfTheirValuesDo(t *testing.T) {
 	if e, _, err := Shift([]float64{2, 2}, []float64{2, 2}, Spread{0, 2}, 0.95); err != nil || e.P != 1 || e.Excludes(0) {
 		t.Errorf("the shift of equal runs is %+v (%v), want p = 1 and an interval that contains 0", e, err)
 	}
@@ -37,7 +37,7 @@ func TestEqualRunsWithoutSpreadDoNotDifferAndOthersDo(t *testing.T) {
 	}
 }
 
-func TestDetectableShiftOfRunsIsFoundWithThePowerAskedFor(t *testing.T) {
+func TestTheDetectableShiftOfRunsIsFoundWithTheGivenPower(t *testing.T) {
 	rng := rand.New(rand.NewPCG(32, 0))
 	for _, freedom := range []float64{4, math.Inf(1)} {
 		const rounds = 3000
@@ -90,7 +90,7 @@ func TestMedianErrorIsThatOfTheMedian(t *testing.T) {
 
 // A run that checks its intervals after every block, and ends at a width, as
 // --precision does.
-func TestIntervalsHoldTheTrueRatioWhereTheirWidthEndedTheRun(t *testing.T) {
+func TestIntervalsWhoseWidthEndedTheRunContainTheTrueRatio(t *testing.T) {
 	must.Long(t)
 	for name, noise := range noises {
 		for _, wanted := range []float64{0.025, 0.035, 0.06} {

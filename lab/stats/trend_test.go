@@ -10,7 +10,7 @@ import (
 	"windtunnel/internal/must"
 )
 
-func TestSlopeOfALineIsItsOwnAlsoWithAQuarterOfOutliers(t *testing.T) {
+func TestTheSlopeOfALineIsFoundInSpiteOfAQuarterOfOutliers(t *testing.T) {
 	var xs, ys []float64
 	for i := range 40 {
 		x := 0.1 * float64(i)
@@ -46,7 +46,7 @@ func TestSlopeNeedsTwoDifferentX(t *testing.T) {
 	}
 }
 
-func TestSlopeTurnsWithTheSeries(t *testing.T) {
+func TestTheSlopeOfTheNegatedSeriesIsNegated(t *testing.T) {
 	property := func(raw [14]int16) bool {
 		var xs, ys, down []float64
 		for i, r := range raw {
@@ -66,7 +66,7 @@ func TestMannKendallOfARisingSeriesIsTheRarestOrder(t *testing.T) {
 	}
 }
 
-func TestMannKendallFindsATrendInNoiseAsOftenAsItSays(t *testing.T) {
+func TestMannKendallFindsATrendInNoiseAsOftenAsItsLevel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(19, 0))
 	for _, n := range []int{12, 30, 80} {
 		const rounds = 3000

@@ -289,7 +289,7 @@ func TestAnErrorPrintsTheLineWithACaretUnderTheColumn(t *testing.T) {
 	}
 }
 
-func TestWindowsFilesAreReadAndKeepTheirLines(t *testing.T) {
+func TestFilesWithWindowsLineEndsAreReadWithTheirLineNumbers(t *testing.T) {
 	text := "\ufeff" + strings.ReplaceAll(with("titel: x"), "\n", "\r\n")
 	_, err := Parse("f.yaml", []byte(text))
 	if err == nil || !strings.HasPrefix(err.Error(), "f.yaml:8:1: unknown key \"titel\"") {
@@ -342,7 +342,7 @@ func places(err error) string {
 	return strings.Join(out, " ")
 }
 
-func TestMistakesAreReportedTogetherAndNothingThatFollowsFromThem(t *testing.T) {
+func TestMistakesAreReportedTogetherWithoutTheirConsequences(t *testing.T) {
 	known := Vocabulary{Systems: []string{"raw", "bridge", "vxlan", "vrouter-vxlan", "vrouter-direct"}, Tools: []string{"builtin", "iperf3"}}
 	const workloads = "suite: s\nworkloads: {st: {kind: tcp_stream}, rr: {kind: tcp_rr}}\n"
 	for _, c := range []struct{ what, text, want string }{

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestTheEstimateKnowsThatSomeSystemsTakeTime(t *testing.T) {
+func TestTheEstimateIncludesTheSetUpOfSystems(t *testing.T) {
 	p := &Plan{Trials: 3, Scenarios: []Scenario{{System: "bridge"}, {System: "evpn"}, {System: "evpn"}}}
 	without := p.Estimate()
 	p.SetUp = map[string]time.Duration{"evpn": 2 * time.Second}
@@ -18,7 +18,7 @@ func TestTheEstimateKnowsThatSomeSystemsTakeTime(t *testing.T) {
 	}
 }
 
-func TestTheEstimateLeavesOutWhatIsSkippedAndKnowsTheTools(t *testing.T) {
+func TestTheEstimateLeavesOutSkippedScenariosAndIncludesTheTimeOfTools(t *testing.T) {
 	timing := Timing{Duration: time.Second}
 	one := &Plan{Trials: 3, Scenarios: []Scenario{{ID: "a", Timing: timing}}}
 	two := &Plan{Trials: 3, Scenarios: []Scenario{{ID: "a", Timing: timing}, {ID: "b", System: "evpn", Timing: timing}},
@@ -36,7 +36,7 @@ func TestTheEstimateLeavesOutWhatIsSkippedAndKnowsTheTools(t *testing.T) {
 	}
 }
 
-func TestTheEstimateKnowsThatVMsBoot(t *testing.T) {
+func TestTheEstimateIncludesTheBootOfVMs(t *testing.T) {
 	plan := func(kind EndpointKind) *Plan {
 		sc := Scenario{Endpoint: Endpoint{Kind: kind}, Timing: Timing{Duration: time.Second}}
 		return &Plan{Trials: 3, Scenarios: []Scenario{sc, {Timing: Timing{Duration: time.Second}}}}

@@ -58,7 +58,7 @@ func TestAHypothesisOfGroupsIsOneForEveryPart(t *testing.T) {
 	}
 }
 
-func TestAHypothesisThatDoesNotFitTogetherSaysWhy(t *testing.T) {
+func TestTheErrorOfAContradictoryHypothesisHasTheReason(t *testing.T) {
 	for keys, says := range map[string]string{
 		"baseline: raw/rr, subject: bridge/rr":                                                       "a hypothesis lacks ratio or difference or value",
 		"baseline: raw/rr, subject: bridge/rr, ratio: 1 ± 0.1, value: '>= 1 1/s'":                    "a hypothesis has ratio and value, and may have only one of them",

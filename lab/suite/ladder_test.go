@@ -59,7 +59,7 @@ ladders: [{steps: [raw/a, bridge/b]}]
 	}
 }
 
-func TestAFilteredLadderKeepsTwoStepsOrMoreAndSaysWhatTheNextOneCovers(t *testing.T) {
+func TestAFilteredLadderKeepsTwoStepsOrMoreAndNamesTheOmittedSteps(t *testing.T) {
 	text := tall + "ladders: [{steps: [raw/rr, bridge/rr, vxlan/rr], names: [host, bridge, tunnel]}]\n"
 	for filter, want := range map[string][]Ladder{
 		"":                {{"", []string{"raw/rr", "bridge/rr", "vxlan/rr"}, []string{"host", "bridge", "tunnel"}}},
@@ -76,7 +76,7 @@ func TestAFilteredLadderKeepsTwoStepsOrMoreAndSaysWhatTheNextOneCovers(t *testin
 	}
 }
 
-func TestAReplacedToolTakesItsLaddersAndHypothesesAlongQuietly(t *testing.T) {
+func TestAReplacedToolRemovesItsStepsAndHypotheses(t *testing.T) {
 	s := mustParse(t, `suite: s
 workloads: {st: {kind: tcp_stream}}
 scenarios:

@@ -43,7 +43,7 @@ func TestCellsOfTablesKeepTheirPlaceTheirUnitAndTheirLastDigit(t *testing.T) {
 	must.Equal(t, want, p.Published)
 }
 
-func TestATableStaysWholeWhileAnyOfItsScenariosRuns(t *testing.T) {
+func TestATableStaysCompleteWhileAnyOfItsScenariosRuns(t *testing.T) {
 	p := mustExpand(t, tabled, ExpandOptions{Scenarios: []string{"raw/stream"}})
 	if len(p.Tables) != 1 || p.Tables[0].Name != "t" || len(p.Published) != 5 {
 		t.Errorf("tables %+v with %d figures, want the 5 of t", p.Tables, len(p.Published))

@@ -79,7 +79,7 @@ func TestStopOptionsThatContradictAreRefused(t *testing.T) {
 	}
 }
 
-func TestTheWorstCaseCountsRepeatsAndThePursuitOfAPrecision(t *testing.T) {
+func TestTheWorstCaseIncludesRepeatsAndTheTrialsForAPrecision(t *testing.T) {
 	// One trial at worst; a block has 4, and as many as 3 repeats.
 	const trial = 1400*time.Millisecond + 15*time.Second
 	const timing = "timing: {warmup: 300ms, duration: 1s, cooldown: 100ms}\n"
@@ -112,7 +112,7 @@ func TestTheWorstCaseCountsRepeatsAndThePursuitOfAPrecision(t *testing.T) {
 	}
 }
 
-func TestRenderSaysFirstHowLongAPrecisionMayTake(t *testing.T) {
+func TestRenderBeginsWithTheLongestTimeOfAPrecision(t *testing.T) {
 	got := Render(mustExpand(t, with("precision: 2%\nmax_time: 20m"), ExpandOptions{}))
 	want := `about 1m14s with the fewest trials, at worst 21m11s (if the precision is not reached, every set-up takes 15 s and trials are repeated)
 small: small

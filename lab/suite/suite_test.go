@@ -243,7 +243,7 @@ published: [{scenario: raw/stream, metric: throughput_bps, value: 1 Gbit/s, sour
 	}
 }
 
-func TestTheTitleSaysWhichScenariosWereChosen(t *testing.T) {
+func TestTheTitleNamesTheChosenScenarios(t *testing.T) {
 	whole := mustExpand(t, small, ExpandOptions{}).Title
 	for filter, want := range map[string]string{
 		"raw/stream": whole + " (only raw/stream)", "b* raw/rr": whole + " (only b*, raw/rr)", "raw bridge": whole,

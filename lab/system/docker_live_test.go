@@ -227,7 +227,7 @@ func TestDockersBridgeStartsNothingWhereNoContainerIs(t *testing.T) {
 }
 
 // A dockerd that cannot start is an error with what it said, and leaves nothing.
-func TestADockerdThatDiesAtStartIsQuoted(t *testing.T) {
+func TestTheErrorOfADockerdThatEndsAtStartHasItsOutput(t *testing.T) {
 	n := bridgeOfTwo(t)
 	home, err := n.home()
 	must.Succeed(t, err)

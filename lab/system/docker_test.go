@@ -79,7 +79,7 @@ func TestEachNodeGetsTheTokenOnce(t *testing.T) {
 	})
 }
 
-func TestANodeThatNeverAsksForTheTokenIsNamed(t *testing.T) {
+func TestANodeThatNeverRequestsTheTokenIsNamed(t *testing.T) {
 	tokensBetween(t, func(nodes []netip.Addr) error {
 		g, err := giveToken(nodes[0], nodes[1:], "SWMTKN-1")
 		if err != nil {
@@ -98,7 +98,7 @@ func TestANodeThatNeverAsksForTheTokenIsNamed(t *testing.T) {
 	})
 }
 
-func TestASwarmWithoutItsFirstNodeIsAnErrorThatSaysSo(t *testing.T) {
+func TestTheErrorOfASwarmWithoutItsFirstNodeNamesIt(t *testing.T) {
 	tokensBetween(t, func(nodes []netip.Addr) error {
 		_, err := askToken(nodes[1], nodes[0], 100*time.Millisecond)
 		must.Fail(t, err, "first node")

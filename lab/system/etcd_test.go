@@ -31,7 +31,7 @@ func nodeOf(t *testing.T, name string) *Node {
 	return n
 }
 
-func TestWhatIsPutIntoEtcdIsReadFromIt(t *testing.T) {
+func TestAValuePutIntoEtcdIsReadFromIt(t *testing.T) {
 	if etcdProgram.Path() == "" {
 		t.Skip("etcd is not installed; get it with: " + etcdProgram.Remedy())
 	}
@@ -56,7 +56,7 @@ func TestWhatIsPutIntoEtcdIsReadFromIt(t *testing.T) {
 	}
 }
 
-func TestAnEtcdThatEndsIsNamedWithItsWords(t *testing.T) {
+func TestTheErrorOfAnEtcdThatEndsHasItsOutput(t *testing.T) {
 	n := nodeOf(t, "etcdends")
 	dir := t.TempDir()
 	must.Succeed(t, os.WriteFile(filepath.Join(dir, "etcd"), []byte("#!/bin/sh\necho cannot allocate the log >&2\nexit 3\n"), 0o755))
@@ -65,7 +65,7 @@ func TestAnEtcdThatEndsIsNamedWithItsWords(t *testing.T) {
 	must.Fail(t, err, "etcd ended at once (exit status 3)", "cannot allocate the log")
 }
 
-func TestEtcdsHealthIsTrueAndNothingElse(t *testing.T) {
+func TestOnlyTheTextTrueIsEtcdsHealth(t *testing.T) {
 	for answer, say := range map[string]string{
 		`{"health":"true"}`:                       "",
 		`{"health":"true","reason":""}`:           "",

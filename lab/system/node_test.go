@@ -121,7 +121,7 @@ func TestTheErrorOfADaemonThatEndsAtOnceHasItsReason(t *testing.T) {
 	must.Fail(t, startShell(t, loneNode(t), "echo no entropy left >&2; exit 7"), "shell ended at once (exit status 7)", "no entropy left")
 }
 
-func TestADaemonThatDiesLeavesItsLastWords(t *testing.T) {
+func TestTheErrorOfADaemonThatEndsHasItsLastLines(t *testing.T) {
 	n := loneNode(t)
 	must.Succeed(t, startShell(t, n, "echo up; exec sleep 60"))
 	if got := n.LastWords(); !strings.Contains(got, "shell runs") {

@@ -33,7 +33,7 @@ func TestOVSRefusesSeveralLinks(t *testing.T) {
 }
 
 // With three nodes, each has a tunnel to both others.
-func TestOVSJoinsThreeNodesWithoutACircle(t *testing.T) {
+func TestOVSJoinsThreeNodesWithoutALoop(t *testing.T) {
 	for _, tunnel := range []string{"vxlan", "gre"} {
 		t.Run(tunnel, func(t *testing.T) {
 			o := OVS{tunnel}
@@ -97,7 +97,7 @@ func refused(t *testing.T, n *Node) int {
 // The fabric device has its addresses, routes, filters, queue and offloads
 // afterwards as before, whether or not Attach got through; its filters and queue
 // meanwhile too.
-func TestOVSGivesTheFabricDeviceBack(t *testing.T) {
+func TestOVSReturnsTheFabricDevice(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		t.Run(fmt.Sprintf("fails=%v", fails), func(t *testing.T) {
 			o := OVS{"vxlan"}
@@ -222,7 +222,7 @@ func fabricState(t *testing.T, n *Node) string {
 	return strings.Join(append(state, more...), "\n")
 }
 
-func TestOVSWithADyingDaemonSaysItsLastWords(t *testing.T) {
+func TestTheErrorOfOVSWithADaemonThatEndsHasItsLastLines(t *testing.T) {
 	o := OVS{"vxlan"}
 	nodes := nodesOnASwitch(t, o, 2)
 	failingProgram(t, "ovs-vswitchd", "no memory left for flows")
@@ -232,7 +232,7 @@ func TestOVSWithADyingDaemonSaysItsLastWords(t *testing.T) {
 }
 
 // What Open vSwitch cannot set up it notes in its database and exits with 0.
-func TestOVSSaysWhichPortItCouldNotSetUp(t *testing.T) {
+func TestTheErrorOfOVSNamesThePortThatItCouldNotSetUp(t *testing.T) {
 	o := OVS{"vxlan"}
 	nodes := nodesOnASwitch(t, o, 2)
 	attached(t, o, nodes)
@@ -242,7 +242,7 @@ func TestOVSSaysWhichPortItCouldNotSetUp(t *testing.T) {
 	must.Fail(t, err, "set up Open vSwitch's port nosuch", "No such device")
 }
 
-func TestOVSRecallsNothingWhereNothingWasTaken(t *testing.T) {
+func TestOVSHasNoDeviceToReturnWithoutABridge(t *testing.T) {
 	n := &Node{Name: "wt-never-was"}
 	if taken, err := readTaken(n); taken != nil || err != nil {
 		t.Errorf("a node without a bridge has taken %+v (%v), want nothing", taken, err)

@@ -47,7 +47,7 @@ func TestTheMTULeavesRoomForTheTunnel(t *testing.T) {
 	}
 }
 
-func TestWhatMakesNoSenseIsRefusedWithTheReason(t *testing.T) {
+func TestUnsuitablePlacementsAndFabricsAreRefusedWithTheReason(t *testing.T) {
 	one, two := suite.Fabric{Links: 1}, suite.Fabric{Links: 2}
 	for _, c := range []struct {
 		s   System
@@ -74,7 +74,7 @@ func TestWhatMakesNoSenseIsRefusedWithTheReason(t *testing.T) {
 	}
 }
 
-func TestSystemsWithANameInWordsSayIt(t *testing.T) {
+func TestSomeSystemsHaveATitle(t *testing.T) {
 	titles := Titles()
 	if titles["bridge"] != "the bridge" || titles["vxlan"] != "kernel VXLAN" || titles["macvlan"] != "" {
 		t.Errorf("the titles are %q, want those of bridge and vxlan, and none of macvlan", titles)

@@ -40,7 +40,7 @@ func TestWeaveIsUpWhenAllNodesAreConnectedWithThePathsMTU(t *testing.T) {
 	}
 }
 
-func TestAWeaveRouterThatCannotStartSaysWhyAndLeavesNoRules(t *testing.T) {
+func TestAWeaveRouterThatCannotStartHasAReasonAndLeavesNoRules(t *testing.T) {
 	if weaveProgram.Path() == "" {
 		t.Skip("weaver is not installed; get it with: " + weaveProgram.Remedy())
 	}

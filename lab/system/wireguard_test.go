@@ -76,7 +76,7 @@ func TestAPeerIsAllowedItsOwnSubnetsOnly(t *testing.T) {
 	}
 }
 
-func TestTheMTUHoldsWhatWireGuardAdds(t *testing.T) {
+func TestTheMTULeavesRoomForWireGuardsHeaders(t *testing.T) {
 	must.Equal(t, 1440, MTU(WireGuard{}, 1500))
 }
 
@@ -146,7 +146,7 @@ func TestAWireGuardGoThatStartsKeepsItsSocket(t *testing.T) {
 	}
 }
 
-func TestWireGuardThatCannotStartSaysWhy(t *testing.T) {
+func TestWireGuardThatCannotStartHasAReason(t *testing.T) {
 	needWireGuard(t)
 	t.Run("port in use", func(t *testing.T) {
 		n := loneNode(t)

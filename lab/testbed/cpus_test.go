@@ -48,7 +48,7 @@ func TestOneCPUIsRefused(t *testing.T) {
 	}
 }
 
-func TestMoreNodesThanCPUsShareAndSaySo(t *testing.T) {
+func TestMoreNodesThanCPUsShareCPUsAndAreMarked(t *testing.T) {
 	got := must.Get(PlanCPUs(count(2), 3))(t)
 	if !got.Shared {
 		t.Error("not marked as shared")

@@ -26,7 +26,7 @@ func TestALayoutIsReadAsWritten(t *testing.T) {
 	}
 }
 
-func TestALayoutThatCannotBeIsRefused(t *testing.T) {
+func TestAnImpossibleLayoutIsRefused(t *testing.T) {
 	for text, why := range map[string]string{
 		"":               "has no name",
 		"0,1":            "has no name",

@@ -142,7 +142,7 @@ func TestBuiltinReadsItsOwnOutputs(t *testing.T) {
 	}
 }
 
-func TestBuiltinsHistogramHoldsItsPercentiles(t *testing.T) {
+func TestBuiltinsHistogramHasItsPercentiles(t *testing.T) {
 	m := must.Get(parseBuiltin(liveRR(suite.TCPRR, 1, 4), capturedBuiltin(t, "builtin_rr.json")))(t)
 	h := must.Get(hdrhistogram.Decode([]byte(m.Latency)))(t)
 	if h.TotalCount() != 9612 || float64(h.ValueAtPercentile(99)) != m.Metrics[sample.LatencyP99] {
@@ -191,7 +191,7 @@ func TestBuiltinOutputsWithoutAResultAreErrors(t *testing.T) {
 	}
 }
 
-func TestBuiltinWarnsOfAWindowThatIsNotTheOneAskedFor(t *testing.T) {
+func TestBuiltinWarnsOfAWindowThatDiffersFromTheRequestedOne(t *testing.T) {
 	for want, change := range map[string]func(map[string]any){
 		"interrupted": func(d map[string]any) { d["interrupted"] = true },
 		"too busy":    func(d map[string]any) { d["remote"].(map[string]any)["seconds"] = 0.9 },
@@ -266,7 +266,7 @@ func TestRoundTripsOverTimeAreRead(t *testing.T) {
 	}
 }
 
-func TestALoadThatMovedNothingIsNoResult(t *testing.T) {
+func TestALoadThatMovedNothingIsAnError(t *testing.T) {
 	stuck := doctored(t, "builtin_rr_load.json", func(d map[string]any) {
 		for _, end := range []string{"local", "remote"} {
 			e := d[end].(map[string]any)
@@ -322,7 +322,7 @@ func TestTheGeneratorsRatesAreOfTheWindowsOfItsReceivers(t *testing.T) {
 }
 
 // The loss on the way is a difference: rounding must not make it negative.
-func TestLossAtTheSocketAloneIsNoNegativeLossOnTheWay(t *testing.T) {
+func TestLossAtTheSocketAloneIsNotANegativeLossOnThePath(t *testing.T) {
 	for sent := int64(1); sent < 60; sent++ {
 		for lost := int64(1); lost <= sent; lost++ {
 			from := traffic.Flow{Seconds: 1, Datagrams: sent}

@@ -8,7 +8,7 @@ import (
 	"windtunnel/lab/suite"
 )
 
-func TestToolsThatKnowWholeSecondsLastLonger(t *testing.T) {
+func TestToolsWithWholeSecondsRunLonger(t *testing.T) {
 	plan := &suite.Plan{}
 	for _, name := range Names() {
 		plan.Scenarios = append(plan.Scenarios, suite.Scenario{ID: name, Tool: name,

@@ -554,10 +554,10 @@ func honest(t *testing.T, m Measurement, err error) {
 	}
 }
 
-// TestTruncatedOutputsAreErrorsOrPartsOfTheTruth cuts every capture at its
+// TestTruncatedOutputsAreErrorsOrPartsOfTheResult cuts every capture at its
 // lines. What is still read must be what the whole says, or a figure of the
 // whole run in place of the window's.
-func TestTruncatedOutputsAreErrorsOrPartsOfTheTruth(t *testing.T) {
+func TestTruncatedOutputsAreErrorsOrPartsOfTheResult(t *testing.T) {
 	for _, c := range capturedOutputs {
 		t.Run(c.name, func(t *testing.T) {
 			whole := c.read(t)
@@ -588,7 +588,7 @@ func TestTruncatedOutputsAreErrorsOrPartsOfTheTruth(t *testing.T) {
 	}
 }
 
-func TestGarbageIsNoResult(t *testing.T) {
+func TestGarbageIsAnError(t *testing.T) {
 	garbage := []string{"", "\n", "Killed\n", "{", "{}", "[]", "null", "<", "<a/>", "<ntttcps/>", `{"ntttcps":{}}`,
 		"THROUGHPUT=", "THROUGHPUT=0", "THROUGHPUT=NaN", "THROUGHPUT=Inf", "THROUGHPUT=-3", "=\n==\n[=]",
 		"NETPERF_ENDING[0]=1", "tcp_bw:", "tcp_bw:\n bw = -1 bytes/sec", "tcp_bw:\n bw = nan bytes/sec", "tcp_lat:\n latency = 0 ns",
@@ -610,7 +610,7 @@ func TestGarbageIsNoResult(t *testing.T) {
 	}
 }
 
-func TestAbsentOutputsAreNoResult(t *testing.T) {
+func TestAbsentOutputsAreErrors(t *testing.T) {
 	for _, c := range capturedOutputs {
 		for _, outputs := range []map[string]Output{nil, {}, {"server": {Stdout: "well"}}} {
 			if m, err := c.tool.Parse(c.job(), outputs); err == nil {
@@ -640,7 +640,7 @@ func TestAClientThatFailedIsAFailedTool(t *testing.T) {
 	}
 }
 
-func TestAServersExitCodeSaysNothing(t *testing.T) {
+func TestAServersExitCodeIsIgnored(t *testing.T) {
 	for _, c := range capturedOutputs {
 		outputs := c.read(t)
 		out, ran := outputs["server"]
@@ -664,7 +664,7 @@ func TestIperf3ErrorWithExitZeroIsAFailedTool(t *testing.T) {
 	}
 }
 
-func TestSockperfUDPWithoutTheServersCountIsNoResult(t *testing.T) {
+func TestSockperfUDPWithoutTheServersCountIsAnError(t *testing.T) {
 	c := captured{outputs: map[string]string{"client": "sockperf_udp.txt", "server": "sp_srv.txt"}}
 	m, err := Sockperf{}.Parse(Job{Workload: liveDatagrams(0, nil), Timing: short}, c.read(t))
 	if err == nil {

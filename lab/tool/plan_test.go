@@ -145,7 +145,7 @@ func TestPlansAreTheseCommandLines(t *testing.T) {
 	}
 }
 
-func TestPlansServeFirstAndCallLast(t *testing.T) {
+func TestPlansStartServersBeforeClients(t *testing.T) {
 	for _, p := range plans {
 		processes := must.Get(p.tool.Plan(jobFor(p.w)))(t)
 		server := processes[0]
@@ -188,7 +188,7 @@ func TestReadinessKnowsTheLinesOfRealRuns(t *testing.T) {
 	must.Equal(t, 1, says(sockperfStarts, "sockperf_rtt.txt"))
 }
 
-func TestToolsRefuseWithTheReasonWhatTheyCannotDo(t *testing.T) {
+func TestUnsupportedWorkloadsAreRefusedWithTheReason(t *testing.T) {
 	reverse := func(w *suite.Workload) { w.Direction = suite.Reverse }
 	refusals := []struct {
 		tool   Tool
@@ -323,7 +323,7 @@ func TestWholeSecondsCoverTheTiming(t *testing.T) {
 	}
 }
 
-func TestStepsCountInProportionAndKnowWhenTheyAreTooFew(t *testing.T) {
+func TestStepsCountInProportionAndTooFewGiveNoRate(t *testing.T) {
 	ss := steps{{0, 1, 10}, {1, 2, 30}, {2, 2, 99}, {2, 3, 50}}
 	if amount, covered := ss.over(0.5, 2.5); amount != 5+30+25 || covered != 2 {
 		t.Errorf("over [0.5, 2.5] are %v in %v s, want 60 in 2 s", amount, covered)

@@ -7,7 +7,7 @@ import (
 
 // With a warm-up of 0.2 s, 0.7 s that count and a cool-down of 0.1 s: tools that
 // tell their course are of the measured part, tools of whole seconds are not.
-func TestMeasurementsSayWhatTimeTheyAreOf(t *testing.T) {
+func TestMeasurementsHaveTheirPeriod(t *testing.T) {
 	for name, want := range map[string][2]time.Duration{
 		"iperf3 with both ends' intervals":       {200 * time.Millisecond, 900 * time.Millisecond},
 		"iperf3 without intervals of the server": {0, time.Second},

@@ -13,7 +13,7 @@ import (
 	"windtunnel/lab/suite"
 )
 
-func TestHeaderReadsBackWhatWasPut(t *testing.T) {
+func TestAHeaderIsReadAsItWasWritten(t *testing.T) {
 	p := make([]byte, headerSize)
 	for _, c := range []struct {
 		phase  int32
@@ -40,7 +40,7 @@ func arrivals(numbers ...uint64) *sequence {
 	return s
 }
 
-func TestSequenceTellsReorderedFromDoubledFromLost(t *testing.T) {
+func TestASequenceCountsReorderedAndDuplicateDatagrams(t *testing.T) {
 	far := uint64(recentCount)
 	for name, c := range map[string]struct {
 		arrived                         []uint64

@@ -21,7 +21,7 @@ func validSpec() Spec {
 	}
 }
 
-func TestMessagesReadBackWhatWasSent(t *testing.T) {
+func TestMessagesAreReadAsTheyWereSent(t *testing.T) {
 	spec := validSpec()
 	for _, m := range []message{
 		{Type: typeHello, Version: protocolVersion, Token: 1<<63 + 1, Spec: &spec},
@@ -39,7 +39,7 @@ func TestMessagesReadBackWhatWasSent(t *testing.T) {
 	}
 }
 
-func TestMessagesThatCannotBeAreRefused(t *testing.T) {
+func TestInvalidMessagesAreRefused(t *testing.T) {
 	for line, want := range map[string]string{
 		"GET / HTTP/1.1":                         "is the other end a windtunnel?",
 		`{"type":"hello"}`:                       "version 0",

@@ -71,7 +71,7 @@ func TestFlagsWithoutAnEqualAreAcceptedAndNoted(t *testing.T) {
 	}
 }
 
-func TestWrongNTttcpFlagsAreSaidWithUsage(t *testing.T) {
+func TestWrongNTttcpFlagsAreErrorsWithTheUsage(t *testing.T) {
 	for line, want := range map[string]string{
 		"":                             "neither -s (sender) nor -r",
 		"-s":                           "-m THREADS,PROCESSOR,RECEIVER is missing",
@@ -143,7 +143,7 @@ func row(t *testing.T, text, head string) []float64 {
 	return nil
 }
 
-func TestNTttcpSendsTheBuffersAskedForAndReceivesThemAll(t *testing.T) {
+func TestNTttcpSendsTheRequestedBuffersAndReceivesThemAll(t *testing.T) {
 	for ip, host := range hosts(t) {
 		for _, flags := range []string{"-n 500 -l 64k", "-n 500 -l 64k -ns", "-n 500 -l 64k -wa -ndl -sb 256k -rb 256k"} {
 			t.Run(ip+flags, func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestNTttcpSendsTheBuffersAskedForAndReceivesThemAll(t *testing.T) {
 	}
 }
 
-func TestNTttcpMeasuresForTheTimeAskedFor(t *testing.T) {
+func TestNTttcpMeasuresForTheRequestedTime(t *testing.T) {
 	received, sent := ntttcpPair(t, "127.0.0.1", "-t 1 -l 128k", "-t 1 -l 128k -thr 20000")
 	s, r := row(t, sent, "Bytes(MEG)"), row(t, received, "Bytes(MEG)")
 	// Two threads of 20000 KB/s, and the first buffer of each.
@@ -327,7 +327,7 @@ func TestNTttcpEndsOnASignalWhileItWaitsForTheOtherEnd(t *testing.T) {
 	}
 }
 
-func TestNTttcpSaysWhatIsWrong(t *testing.T) {
+func TestErrorsOfNTttcpHaveTheReason(t *testing.T) {
 	port := freePort(t) + 1
 	alone := start(t, "ntttcp", strings.Fields(fmt.Sprintf("-r -p %d -m 1,*,127.0.0.1 -t 1 -to 200", port))...)
 	if code, _, stderr := alone.wait(5 * time.Second); code != 1 || !strings.Contains(stderr, "no sender connected") {
@@ -416,7 +416,7 @@ Packets Sent Packets Received Retransmits Errors Avg. CPU %
 	must.Equal(t, want, out.String())
 }
 
-func TestXMLReadsBackWithDecimalMegabits(t *testing.T) {
+func TestXMLIsReadWithDecimalMegabits(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.xml")
 	must.Succeed(t, os.WriteFile(file, bytes.Repeat([]byte("old "), 10000), 0o644)) // is replaced, not appended to
 	a := example()
@@ -506,7 +506,7 @@ func fakeProc(t *testing.T, files map[string]string) procfs.FS {
 	return must.Get(procfs.NewFS(dir))(t)
 }
 
-func TestMachineIsReadFromTheKernelsText(t *testing.T) {
+func TestMachineCountersAreReadFromProc(t *testing.T) {
 	const (
 		stat = "cpu  100 10 50 800 20 5 15 7 3 1\ncpu0 1 0 0 0 0 0 0 0 0 0\ncpu1 1 0 0 0 0 0 0 0 0 0\nintr 123456 0 9\n"
 		snmp = "Ip: InReceives OutRequests\nIp: 10 2\nTcp: InSegs OutSegs RetransSegs AttemptFails\nTcp: 11 22 33 44\nUdp: InDatagrams InErrors OutDatagrams\nUdp: 5 6 7\n"
@@ -549,7 +549,7 @@ func TestMachineIsReadFromTheKernelsText(t *testing.T) {
 	}
 }
 
-func TestUsageIsWhatHappenedBetweenTwoReadings(t *testing.T) {
+func TestUsageIsTheDifferenceOfTwoReadings(t *testing.T) {
 	// The readings are 3 s apart, and the window has 1 s.
 	u := machineCounters{at: 5e9, busy: 350, total: 500, processors: 2, sent: 22}.since(machineCounters{at: 2e9, busy: 200, total: 200, sent: 4}, 1)
 	if u.cpu() != 50 || u.sent != 6 {
@@ -603,7 +603,7 @@ func TestWithoutDelayEachBufferIsAPacket(t *testing.T) {
 
 // A busy CPU starts threads late. The time asked for counts from the start of the last one,
 // and from the message to the sender.
-func TestTheTimeAskedForCountsFromTheStartOfEveryThread(t *testing.T) {
+func TestTheRequestedTimeBeginsWhenEveryThreadHasStarted(t *testing.T) {
 	const late, duration = 80 * time.Millisecond, 100 * time.Millisecond
 	c := newCrew()
 	for range 2 {

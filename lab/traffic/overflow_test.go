@@ -14,7 +14,7 @@ import (
 // The socket has room for one or two datagrams, so it drops most datagrams of each burst. The
 // window begins and ends inside bursts. Numbers that are not sent stand for datagrams that are
 // lost on the way. Both losses must be known exactly.
-func TestDropsOfTheSocketAreToldFromLossOnTheWay(t *testing.T) {
+func TestDropsOfTheSocketAreSeparateFromLossOnThePath(t *testing.T) {
 	const buffer, burst, behind = 1000, 200, 5
 	receiving := must.Get(listenUDP(netip.MustParseAddrPort("127.0.0.1:0"), socketOptions{receive: 2048}))(t)
 	port := must.Get(localPort(receiving))(t)

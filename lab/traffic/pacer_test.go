@@ -41,7 +41,7 @@ func TestAPacerGivesUpWhatExceedsItsBacklog(t *testing.T) {
 	}
 }
 
-func TestWhatACallDidNotSendIsDueAtOnce(t *testing.T) {
+func TestUnsentBytesOfACallAreDueAtOnce(t *testing.T) {
 	p := pacer{interval: 1e9, due: 5e9}
 	p.sent(300, 1000)
 	if p.due != 5e9-0.7e9 {

@@ -478,7 +478,7 @@ func TestAPortInUseIsAClearError(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsNotThereIsAClearError(t *testing.T) {
+func TestTheErrorOfAMissingServerIsClear(t *testing.T) {
 	client := start(t, "traffic", "client", "-connect", fmt.Sprintf("127.0.0.1:%d", freePort(t)), "-duration", brief)
 	code, _, stderr := client.wait(5 * time.Second)
 	if code != 1 || !strings.Contains(stderr, "connection refused") || !strings.Contains(stderr, "start the receiving end first") {
@@ -493,7 +493,7 @@ func TestAServerWithoutAClientEndsAfterItsWait(t *testing.T) {
 	}
 }
 
-func TestAServerServesOneClientAfterAnotherAndSurvivesStrangers(t *testing.T) {
+func TestAServerServesOneClientAfterAnotherAndIgnoresOtherPrograms(t *testing.T) {
 	at := fmt.Sprintf("127.0.0.1:%d", freePort(t))
 	server := start(t, "traffic", "server", "-listen", at)
 	stranger := must.Get(net.Dial("tcp", at))(t)
@@ -512,7 +512,7 @@ func TestAServerServesOneClientAfterAnotherAndSurvivesStrangers(t *testing.T) {
 	}
 }
 
-func TestWrongFlagsAreSaidWithUsage(t *testing.T) {
+func TestWrongFlagsAreErrorsWithTheUsage(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"", "usage:"},
 		{"sing", "neither server nor client"},

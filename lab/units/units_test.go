@@ -62,7 +62,7 @@ func TestParsePercentReadsFractionsExactly(t *testing.T) {
 	}
 }
 
-func TestErrorsSayTheTextThePlaceAndWhatWouldBeRight(t *testing.T) {
+func TestErrorsHaveTheTextThePlaceAndAValidExample(t *testing.T) {
 	size := func(s string) error { _, err := ParseBytes(s); return err }
 	rate := func(s string) error { _, err := ParseRate(s); return err }
 	duration := func(s string) error { _, err := ParseDuration(s); return err }

@@ -62,7 +62,7 @@ func TestAGateWithoutItsInputIsNotJudged(t *testing.T) {
 }
 
 // One side that is known to be disturbed is enough.
-func TestASideFailsBesideOneThatIsNotKnown(t *testing.T) {
+func TestAGateFailsIfOneSideFailsAndTheOtherIsUnknown(t *testing.T) {
 	in := good()
 	in.Sides[0].Foreign, in.Sides[1].Foreign = nil, new(2.0)
 	in.Metrics[sample.SenderStealCPU] = 50
@@ -88,7 +88,7 @@ func TestTransactionsAreNotJudgedByTheirRate(t *testing.T) {
 
 // Of a trial of which nothing is known nothing is judged, and it does not count
 // as checked.
-func TestOfNothingNothingIsJudged(t *testing.T) {
+func TestATrialWithoutFiguresIsNotJudged(t *testing.T) {
 	for _, window := range []float64{0, -1, math.NaN(), math.Inf(1)} {
 		failed, _, unjudged := Judge(Input{Window: window}, Default)
 		if len(failed) != 0 || len(unjudged) != 11 {

@@ -26,14 +26,14 @@ func said(text string) *qmp {
 	return &qmp{conn, json.NewDecoder(conn)}
 }
 
-func TestEventsBetweenAnswersArePassedOver(t *testing.T) {
+func TestEventsBetweenAnswersAreSkipped(t *testing.T) {
 	threads, err := said(`{"event":"RESET"}` + "\n" + `{"return":[{"cpu-index":1,"thread-id":12},{"cpu-index":0,"thread-id":11}]}`).vcpus()
 	if err != nil || len(threads) != 2 || threads[0] != 11 || threads[1] != 12 {
 		t.Errorf("threads %v, %v; want 11 and 12", threads, err)
 	}
 }
 
-func TestAnswersThatCannotBeAreRefused(t *testing.T) {
+func TestInvalidAnswersAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		``:               "read QEMU's answer to query-cpus-fast",
 		`{"return":`:     "read QEMU's answer",

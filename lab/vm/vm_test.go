@@ -90,7 +90,7 @@ func TestQEMUsOtherThreadsDoNotUseTheVirtualCPUs(t *testing.T) {
 	must.Succeed(t, m.Stop())
 }
 
-func TestAMachinesVirtualCPUsArePinnedEachToACPUOfItsOwn(t *testing.T) {
+func TestEachVirtualCPUIsPinnedToASeparateCPU(t *testing.T) {
 	k := needQEMU(t)
 	cpus := twoCPUs(t)
 	m, err := machine(t, k, k.Image, 2) // no file system is needed for its CPUs to run
@@ -119,7 +119,7 @@ func TestAMachinesVirtualCPUsArePinnedEachToACPUOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestAMachineThatQEMURefusesSaysWhatQEMUSaid(t *testing.T) {
+func TestTheErrorOfAMachineThatQEMURefusesHasQEMUsOutput(t *testing.T) {
 	k := needQEMU(t)
 	k.Image += ".none"
 	m, err := machine(t, k, k.Image, 1)
@@ -136,7 +136,7 @@ func TestAMachineLargerThanTheMemoryIsNotStarted(t *testing.T) {
 	must.Fail(t, err, "give the VM less memory")
 }
 
-func TestQEMUsCommandLineHasAQueueForEachCPUAndVHostOnlyWhereAskedFor(t *testing.T) {
+func TestQEMUsCommandLineHasAQueueForEachCPUAndVHostOnlyOnRequest(t *testing.T) {
 	c := Config{Name: "c1", CPUs: 1, Memory: 512 << 20, Kernel: "K", Image: "I", Tap: "vifc1", Queues: 1, MAC: net.HardwareAddr{2, 0, 0, 0, 0, 1}, Accelerator: TCG}
 	one := strings.Join(argv(c, paths{"a", "q", "c"}), " ")
 	for _, want := range []string{"-accel tcg,thread=multi", "-m 524288k", "ifname=vifc1,", "vnet_hdr=on", "mac=02:00:00:00:00:01", "mitigations=off", "name=" + PortName} {
@@ -197,7 +197,7 @@ func TestAnInterruptedTrialOfKVMLeavesNoAnswer(t *testing.T) {
 	}
 }
 
-func TestTheLastLinesOfAConsoleComeWithThePanicAndWithoutWhatSteersATerminal(t *testing.T) {
+func TestTheLastLinesOfAConsoleHaveThePanicAndNoControlSequences(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "console")
 	var text strings.Builder
 	for i := range 40 {

@@ -296,10 +296,10 @@ func TestUnmountedPinsAreMountedAndFilledAgain(t *testing.T) {
 	must.Succeed(t, b.traffic())
 }
 
-// TestXDPIsUsedOnceAnotherProgramIsGone starts an agent while another XDP program is on the
+// TestXDPIsUsedOnceAnotherProgramIsDetached starts an agent while another XDP program is on the
 // fabric device. Packets then pass by tcx. The agent must use XDP when the other program is
 // detached, without a restart.
-func TestXDPIsUsedOnceAnotherProgramIsGone(t *testing.T) {
+func TestXDPIsUsedOnceAnotherProgramIsDetached(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, nil)
 	a := b.nodes["a"]

@@ -48,8 +48,8 @@ func TestWorkloadsOfTwoNodesReachEachOther(t *testing.T) {
 	}
 }
 
-// TestPortIsWhatItsNetworkGives checks the devices that adding a port creates.
-func TestPortIsWhatItsNetworkGives(t *testing.T) {
+// TestAPortHasTheAddressesAndMTUOfItsNetwork checks the devices that adding a port creates.
+func TestAPortHasTheAddressesAndMTUOfItsNetwork(t *testing.T) {
 	f := agenttest.NewFleet(t)
 	w := agenttest.NewSpace(t, "w")
 	a := start(t, f.Config("a"))

@@ -194,8 +194,8 @@ func fromFabric(to string, payload []byte) error {
 	return err
 }
 
-// TestGaugesTellTablesAndHealth compares them with what the API lists.
-func TestGaugesTellTablesAndHealth(t *testing.T) {
+// TestGaugesHaveTableSizesAndHealth compares them with what the API lists.
+func TestGaugesHaveTableSizesAndHealth(t *testing.T) {
 	t.Parallel()
 	f := agenttest.NewFleet(t)
 	w := map[string]*netdev.Space{"a1": agenttest.NewSpace(t, "wa1"), "a2": agenttest.NewSpace(t, "wa2")}

@@ -48,9 +48,9 @@ func (b *bed) withPorts(n int) model.State {
 	return s
 }
 
-// TestWhatIsRefusedIsRefusedWhole sends requests that the agent must refuse. State,
+// TestARefusedRequestChangesNothing sends requests that the agent must refuse. State,
 // maps, links and traffic must not change.
-func TestWhatIsRefusedIsRefusedWhole(t *testing.T) {
+func TestARefusedRequestChangesNothing(t *testing.T) {
 	t.Parallel()
 	disk := agenttest.TinyDisk(t)
 	b := newBed(t, func(c *config.Config) {
@@ -310,9 +310,9 @@ type blanks struct{}
 
 func (blanks) Read(p []byte) (int, error) { return copy(p, bytes.Repeat([]byte{' '}, len(p))), nil }
 
-// TestRequestsThatMakeNoSenseAreAnsweredSo checks that invalid requests are refused
+// TestInvalidRequestsAreRefused checks that invalid requests are refused
 // and change nothing.
-func TestRequestsThatMakeNoSenseAreAnsweredSo(t *testing.T) {
+func TestInvalidRequestsAreRefused(t *testing.T) {
 	t.Parallel()
 	f := agenttest.NewFleet(t)
 	a := start(t, f.Config("a"))
@@ -411,7 +411,7 @@ func asNobody(f func() error) error {
 	return <-done
 }
 
-func TestAStoreThatHasNotBeenReadHasAReason(t *testing.T) {
+func TestTheErrorOfAStoreThatHasNotBeenReadHasAReason(t *testing.T) {
 	for problem, want := range map[error]string{
 		nil:                  "the store has not been read yet: the agent is still reading it; try again in a moment",
 		store.ErrUnavailable: "the store has not been read yet: the store is unreachable; try again when it is reachable",

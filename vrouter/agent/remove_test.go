@@ -241,9 +241,9 @@ func neighboursForgotten(t *testing.T, r *running) {
 	must.Succeed(t, n.Keep(nil))
 }
 
-// TestANodeWhoseNamespaceIsGoneCanBeRemoved removes a node after its namespace, with
+// TestANodeWhoseNamespaceIsDeletedCanBeRemoved removes a node after its namespace, with
 // all its devices, was deleted.
-func TestANodeWhoseNamespaceIsGoneCanBeRemoved(t *testing.T) {
+func TestANodeWhoseNamespaceIsDeletedCanBeRemoved(t *testing.T) {
 	t.Parallel()
 	f := agenttest.NewFleet(t)
 	a := start(t, f.Config("a"))
@@ -258,9 +258,9 @@ func TestANodeWhoseNamespaceIsGoneCanBeRemoved(t *testing.T) {
 	}
 }
 
-// TestRemovalTakesTheMergingDeviceToo checks that removal deletes the VXLAN device for
+// TestRemovalDeletesTheMergingDeviceToo checks that removal deletes the VXLAN device for
 // GRO.
-func TestRemovalTakesTheMergingDeviceToo(t *testing.T) {
+func TestRemovalDeletesTheMergingDeviceToo(t *testing.T) {
 	t.Parallel()
 	f := agenttest.NewFleet(t)
 	a := start(t, f.Config("a"))

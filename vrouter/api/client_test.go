@@ -140,7 +140,7 @@ func TestNoRowsAreAnEmptyList(t *testing.T) {
 	}
 }
 
-func TestARefusalIsTheAgentsOwnWords(t *testing.T) {
+func TestARefusalHasTheTextOfTheAgent(t *testing.T) {
 	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		fmt.Fprint(w, `{"error": "port \"web9\": no such port"}`)
@@ -151,7 +151,7 @@ func TestARefusalIsTheAgentsOwnWords(t *testing.T) {
 	}
 }
 
-func TestAnAnswerOfSomethingElseIsNamed(t *testing.T) {
+func TestAnInvalidAnswerIsQuoted(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
 		body   string
@@ -187,7 +187,7 @@ func abandonSocket(t *testing.T, path string) {
 	l.Close()
 }
 
-func TestASocketThatWasLeftSaysSo(t *testing.T) {
+func TestTheErrorOfAnAbandonedSocketSaysThatPacketsKeepFlowing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.sock")
 	abandonSocket(t, path)
 	_, err := Dial(path).Status(context.Background())
@@ -196,13 +196,13 @@ func TestASocketThatWasLeftSaysSo(t *testing.T) {
 	}
 }
 
-func TestAnAgentThatEndsWhileAskedSaysSo(t *testing.T) {
+func TestTheErrorOfAnAgentThatEndsDuringARequestSaysSo(t *testing.T) {
 	client := serve(t, func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) })
 	_, err := client.Status(context.Background())
 	must.Fail(t, err, "ended before it answered")
 }
 
-func TestAnInterruptIsItsCause(t *testing.T) {
+func TestTheErrorOfAnInterruptIsItsCause(t *testing.T) {
 	client := serve(t, func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	why := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(context.Background())

@@ -44,7 +44,7 @@ func TestOfSeveralAgentsOneMustBeNamed(t *testing.T) {
 }
 
 // The socket of a killed agent does not hide a running agent.
-func TestASocketThatWasLeftDoesNotCount(t *testing.T) {
+func TestTheSocketOfAKilledAgentIsIgnored(t *testing.T) {
 	dir := t.TempDir()
 	listen(t, filepath.Join(dir, "b.sock"))
 	abandonSocket(t, filepath.Join(dir, "a.sock"))
@@ -53,7 +53,7 @@ func TestASocketThatWasLeftDoesNotCount(t *testing.T) {
 	}
 }
 
-func TestNoAgentAtAll(t *testing.T) {
+func TestADirectoryWithoutASocketHasNoAgent(t *testing.T) {
 	dir := t.TempDir()
 	for _, d := range []string{dir, filepath.Join(dir, "none")} {
 		for _, node := range []string{"", "a"} {

@@ -44,7 +44,7 @@ func TestATableHasThePathsOfTargets(t *testing.T) {
 
 // A table returns the paths as they were put, whatever their kind and attributes, and forgets what they had in common
 // when none is left.
-func TestATableReturnsThePathsThatItGot(t *testing.T) {
+func TestATableReturnsPathsUnchanged(t *testing.T) {
 	mac := model.MAC{2, 5: 1}
 	all := []Path{
 		path("10.9.0.0/24", nil),

@@ -74,7 +74,7 @@ func announced(s model.State) []Path {
 }
 
 // A neighbour receives each path exactly as the node announces it.
-func TestPathsSurviveTheWire(t *testing.T) {
+func TestANeighborReceivesPathsAsAnnounced(t *testing.T) {
 	kinds := map[Kind]int{}
 	neighbor := netip.MustParseAddr("10.0.0.1")
 	for seed := range uint64(300) {
@@ -217,7 +217,7 @@ func FuzzUpdate(f *testing.F) {
 }
 
 // A speaker takes random changes of valid UPDATE messages.
-func TestRandomUpdatesAreTaken(t *testing.T) {
+func TestRandomUpdatesAreAccepted(t *testing.T) {
 	r, all, handled := rand.New(rand.NewPCG(38, 1)), bgptest.Messages(router, 1, 3), map[bgp.ErrorHandling]int{}
 	for range must.Rounds(20_000) {
 		message := bgptest.Mutate(r, all[r.IntN(len(all))])

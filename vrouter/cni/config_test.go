@@ -43,7 +43,7 @@ func TestAConfigurationThatCannotWorkIsRefusedWithItsField(t *testing.T) {
 	}
 }
 
-func TestWhatTheRuntimeAddsCountsOverWhatIsWritten(t *testing.T) {
+func TestValuesOfTheRuntimeOverrideTheConfiguration(t *testing.T) {
 	for args, want := range map[string]struct{ text, ip, mac string }{
 		"":                      {`{"name": "red", "args": {"cni": {"ips": ["10.1.0.7/16"]}}}`, "10.1.0.7", "00:00:00:00:00:00"},
 		"IP=10.1.0.8":           {`{"name": "red"}`, "10.1.0.8", "00:00:00:00:00:00"},

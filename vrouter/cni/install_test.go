@@ -12,7 +12,7 @@ import (
 )
 
 // A runtime can read the written files.
-func TestARuntimeReadsWhatIsInstalled(t *testing.T) {
+func TestARuntimeReadsTheInstalledConfiguration(t *testing.T) {
 	dir := t.TempDir()
 	o := InstallOptions{Network: "red", Binaries: filepath.Join(dir, "bin"), Configs: filepath.Join(dir, "net.d"), Chain: []string{"portmap", "tuning"}, Node: "a", Socket: "/run/a.sock"}
 	for range 2 { // the second time over the first
@@ -104,7 +104,7 @@ func TestALinkToTheProgramIsKept(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeInstalledIsRefused(t *testing.T) {
+func TestImpossibleInstallationsAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	must.Succeed(t, os.WriteFile(file, nil, 0o644))

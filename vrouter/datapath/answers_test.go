@@ -72,7 +72,7 @@ func TestARPIsAnsweredForRoutedAddresses(t *testing.T) {
 	}
 }
 
-func TestARPThatMayNotBeAnsweredIsNot(t *testing.T) {
+func TestOtherARPIsDropped(t *testing.T) {
 	r := newRig(t, model.MPLSoUDP, false, onlyL3)
 	zero := netip.IPv4Unspecified()
 	for _, c := range []struct {
@@ -170,7 +170,7 @@ func TestTheGatewayAnswersPing(t *testing.T) {
 }
 
 // Each refusal that may be answered is, from the gateway, with a right sum.
-func TestErrorsTellTheSenderWhy(t *testing.T) {
+func TestRefusedPacketsGetTheRightICMPErrors(t *testing.T) {
 	r := newRig(t, model.MPLSoUDP, false, nil)
 	big := string(make([]byte, 1450))
 	for _, c := range []struct {
@@ -242,7 +242,7 @@ func TestErrorsAreNotAnsweredAndAreLimited(t *testing.T) {
 	}
 }
 
-func TestTheMSSIsLoweredToTheWay(t *testing.T) {
+func TestTheMSSIsLoweredToTheMTUOfThePath(t *testing.T) {
 	r := newRig(t, model.MPLSoUDP, false, nil)
 	syn := func(mss uint16, flag bool, odd bool) []byte {
 		ip := &layers.IPv4{Version: 4, TTL: 9, Protocol: layers.IPProtocolTCP, SrcIP: addrA.AsSlice(), DstIP: addrB.AsSlice()}
@@ -354,7 +354,7 @@ func TestHeadersInThePaddingAreNotAnswered(t *testing.T) {
 
 // An l2 network has no gateway. If a packet exceeds the path MTU, the "too big" answer has the packet's
 // destination as its source. Without an answer TCP would hang.
-func TestWithoutAGatewayThePeerSaysTooBig(t *testing.T) {
+func TestTooBigComesFromTheDestinationInANetworkWithoutAGateway(t *testing.T) {
 	everyTunnel(t, func(t *testing.T, encap model.Encapsulation, v6 bool) {
 		r := newRig(t, encap, v6, func(f *fib.Tables) {
 			for i, v := range f.Vifs {
@@ -386,7 +386,7 @@ func TestWithoutAGatewayThePeerSaysTooBig(t *testing.T) {
 // A gateway asks for the MAC addresses of its next hops. In a network that only routes, these are the
 // workloads and the router. In a network that also bridges, workloads answer for themselves. The answer
 // has the label or VNI that the gateway expects.
-func TestAGatewaysQuestionsAreAnswered(t *testing.T) {
+func TestARPAndSolicitationsOfAGatewayAreAnswered(t *testing.T) {
 	const expected = 5008
 	broadcast := model.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 	everyTunnel(t, func(t *testing.T, encap model.Encapsulation, v6 bool) {

@@ -22,7 +22,7 @@ import (
 var sameAddr = cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
 var samePrefix = cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
 
-func TestWhatIsAppliedIsInTheMaps(t *testing.T) {
+func TestAppliedTablesAreInTheMaps(t *testing.T) {
 	d := shared(t)
 	want := scene(7, 8, 9, model.MPLSoUDP, false)
 	want.Policies[1] = fib.Policy{AllowOut: true, Rules: []layout.Rule{

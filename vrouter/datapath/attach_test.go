@@ -99,7 +99,7 @@ func TestProgramsAreAttachedSwappedRepairedAndRemoved(t *testing.T) {
 	}
 }
 
-func TestWhatOthersAttachedStays(t *testing.T) {
+func TestForeignAttachmentsStay(t *testing.T) {
 	devices := enterSpace(t, 1)
 	d := open(t, Options{Pins: pins(t), NoTCX: true})
 	must.Succeed(t, netlink.QdiscAdd(clsact(devices[0])))

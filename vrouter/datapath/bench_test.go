@@ -78,8 +78,8 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// What an operator's and a monitor's questions cost, with the default limits.
-func BenchmarkQuestions(b *testing.B) {
+// The cost of queries of operators and monitors, with the default limits.
+func BenchmarkOperatorQueries(b *testing.B) {
 	d := open(b, Options{Pins: pins(b), Limits: Limits{}.WithDefaults()})
 	if _, err := d.Apply(scene(1, 8, 9, model.MPLSoUDP, false)); err != nil {
 		b.Fatal(err)

@@ -29,7 +29,7 @@ func TestAHookThatWasThereBeforeStays(t *testing.T) {
 	}
 }
 
-func TestDetachHasHappenedWhenItReturns(t *testing.T) {
+func TestDetachIsDoneWhenItReturns(t *testing.T) {
 	devices := enterSpace(t, 1)
 	d := open(t, Options{Pins: pins(t)})
 	for i := range 30 {
@@ -49,7 +49,7 @@ func TestDetachHasHappenedWhenItReturns(t *testing.T) {
 	}
 }
 
-func TestOursRunsBeforeForeignProgramsOfADevice(t *testing.T) {
+func TestVRoutersProgramRunsBeforeForeignProgramsOfADevice(t *testing.T) {
 	devices := enterSpace(t, 1)
 	d := open(t, Options{Pins: pins(t)})
 	accept := passing(t, ebpf.SchedCLS, 0)
@@ -78,7 +78,7 @@ func passing(t *testing.T, kind ebpf.ProgramType, verdict int32) *ebpf.Program {
 	return p
 }
 
-func TestForeignFiltersAndXDPProgramsSurviveUs(t *testing.T) {
+func TestForeignFiltersAndXDPProgramsStay(t *testing.T) {
 	for _, c := range []struct {
 		noTCX bool
 		mode  string

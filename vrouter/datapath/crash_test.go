@@ -32,7 +32,7 @@ func whole(t *testing.T, d *Datapath, want fib.Tables, vif, fabric int) {
 
 // An agent may be killed between any two of its calls, and the pins may have
 // lost what it made: the next one completes the work.
-func TestTheNextOpenCompletesWhatACrashLeft(t *testing.T) {
+func TestTheNextOpenCompletesAnInterruptedChange(t *testing.T) {
 	must.Long(t)
 	larger := small
 	larger.Routes *= 2

@@ -9,7 +9,7 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-func TestFlowsThatBeganUnderTheOldProgramsComeAlong(t *testing.T) {
+func TestFlowsOfTheOldProgramsAreKept(t *testing.T) {
 	dir := pins(t)
 	devices := enterSpace(t, 3)
 	want := scene(devices[0], devices[1], devices[2], model.MPLSoUDP, false)

@@ -295,7 +295,7 @@ func TestAnAckOfTheWorkloadAloneDoesNotKeepAPort(t *testing.T) {
 	}
 }
 
-func TestPacketsThatNoPortCanTellApart(t *testing.T) {
+func TestPacketsThatNoPortCanDistinguish(t *testing.T) {
 	for name, a := range outsides {
 		r := newRig(t, model.MPLSoUDP, false, withPool(1024, 65535, false))
 		gre := segment{at(a.workload, 1), at(a.outside, 1), unix.IPPROTO_SCTP, ""}.packet(t)

@@ -13,7 +13,7 @@ import (
 
 // The test changes a tunnel between two pairs of addresses while packets enter it. Each
 // outer packet must have both addresses of the same pair.
-func TestAPacketNeverSeesHalfANexthop(t *testing.T) {
+func TestAPacketNeverReadsHalfANexthop(t *testing.T) {
 	must.Long(t)
 	const duration = 4 * time.Second
 	r := newRig(t, model.MPLSoUDP, false, nil)

@@ -94,7 +94,7 @@ func consistentTables(r *rand.Rand) fib.Tables {
 	return f
 }
 
-func TestAtNoMomentOfAnApplyDoesAnythingPointAtNothing(t *testing.T) {
+func TestEveryReferenceHasATargetAtEachMomentOfAnApply(t *testing.T) {
 	must.Long(t)
 	d := shared(t)
 	r := rand.New(rand.NewPCG(3, 4))

@@ -19,7 +19,7 @@ import (
 
 // What the verifier may walk of each program; a million is its limit. A figure
 // that grows tells of a program that will be refused by some kernel one day.
-func TestTheVerifierHasLittleToWalk(t *testing.T) {
+func TestTheVerifierWalksFewInstructions(t *testing.T) {
 	d := shared(t)
 	programs := must.Get(d.Programs())(t)
 	// The global functions for services and NAT have about 20,000 of these in from_workload, and 16,000 in fabric_tc.

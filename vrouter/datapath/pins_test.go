@@ -39,7 +39,7 @@ func TestADirectoryOnABpffsOfOthersIsUsedAndLeft(t *testing.T) {
 	}
 }
 
-func TestPinsOutliveAMountNamespaceOfOurOwn(t *testing.T) {
+func TestPinsOutliveTheMountNamespaceOfTheProcess(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: makes a mount namespace")
 	}

@@ -356,7 +356,7 @@ func TestAPacketFromTheFabricArrives(t *testing.T) {
 }
 
 // RFC 6040, section 4.2, every combination.
-func TestCongestionMarksAreJoinedOnTheWayOut(t *testing.T) {
+func TestCongestionMarksAreMergedByDecapsulation(t *testing.T) {
 	r := newRig(t, model.MPLSoUDP, false, nil)
 	want := [4][4]int{ // by outer, then inner; -1: dropped
 		{0, 1, 2, 3},
@@ -477,7 +477,7 @@ func fixIPv4(b []byte) {
 	b[24], b[25] = byte(s>>8), byte(s)
 }
 
-func TestARightOuterChecksumIsTaken(t *testing.T) {
+func TestAPacketWithACorrectOuterChecksumIsAccepted(t *testing.T) {
 	r := newRig(t, model.MPLSoUDP, false, nil)
 	for _, n := range []int{1, 2, 300, 481, 1300} {
 		ip := packet(t, addrB, addrA, 0, 9, string(make([]byte, n)))
@@ -497,7 +497,7 @@ func TestARightOuterChecksumIsTaken(t *testing.T) {
 }
 
 // On a node that accepts no VXLAN, VXLAN's port is 0 in the settings. Packets to port 0 are the host's.
-func TestPacketsToPort0AreTheHosts(t *testing.T) {
+func TestPacketsToPort0GoToTheHost(t *testing.T) {
 	r := newRig(t, model.MPLSoUDP, false, func(f *fib.Tables) { f.Settings.VXLANPort = 0 })
 	b := wrapped(t, model.VXLAN, false, 1001, 0, frame(macB, macA, packet(t, addrB, addrA, 0, 9, "x")))
 	b[36], b[37] = 0, 0 // destination port
@@ -511,7 +511,7 @@ func TestPacketsToPort0AreTheHosts(t *testing.T) {
 }
 
 // Nothing else of the host's traffic is touched.
-func TestWhatIsNoOverlayPacketPassesUntouched(t *testing.T) {
+func TestOtherPacketsOfTheUnderlayPassUnchanged(t *testing.T) {
 	r := newRig(t, model.MPLSoUDP, false, nil)
 	eth := func(proto layers.EthernetType) *layers.Ethernet {
 		return &layers.Ethernet{SrcMAC: hw(macB), DstMAC: hw(macA), EthernetType: proto}

@@ -54,7 +54,7 @@ func (s source) policy() fib.Policy {
 	return p
 }
 
-func TestWhatIsEncodedIsDecodedAgain(t *testing.T) {
+func TestDecodingReversesEncoding(t *testing.T) {
 	s := source{rand.New(rand.NewPCG(5, 6))}
 	same := func(what string, i int, want, got any) {
 		t.Helper()

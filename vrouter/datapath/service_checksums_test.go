@@ -141,7 +141,7 @@ func TestDatagramsWithoutAChecksumReachServices(t *testing.T) {
 
 // A NIC's sum over the packet (CHECKSUM_COMPLETE) stays the sum over the packet when the addresses and ports of
 // answers and errors change. The kernel compares both after the run (bpf_prog_test_run_skb, Linux 6.11).
-func TestTheSumOfANICStaysRight(t *testing.T) {
+func TestTheSumOfANICStaysCorrect(t *testing.T) {
 	for name, a := range families {
 		for _, port := range []uint16{80, 8080} {
 			r := newRig(t, model.MPLSoUDP, false, withServices)

@@ -37,7 +37,7 @@ func withGroup(allows ...fib.Allow) func(*fib.Tables) {
 }
 
 // The packets are UDP to port 80.
-func TestAGroupDecides(t *testing.T) {
+func TestAGroupDecidesForFlowsOfTheWorkload(t *testing.T) {
 	outside, except := netip.MustParseAddr("10.9.7.7"), netip.MustParseAddr("10.9.3.3")
 	for _, c := range []struct {
 		name   string

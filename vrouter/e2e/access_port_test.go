@@ -25,7 +25,7 @@ func (n *node) nodePorts() (networks []string) {
 
 // A network without a free address gets no host port, and the other networks get theirs. It gets one as soon as an
 // address is free.
-func TestAFullNetworkKeepsNoOtherFromItsPort(t *testing.T) {
+func TestAFullNetworkDoesNotPreventThePortsOfOthers(t *testing.T) {
 	t.Parallel()
 	needs(t, "iptables")
 	b := fleetBed(t, "10s")

@@ -18,7 +18,7 @@ import (
 )
 
 // A command must not wait without end for an agent whose process is stopped.
-func aStoppedAgentDoesNotHoldACommand(t *testing.T) {
+func aStoppedAgentDoesNotBlockACommand(t *testing.T) {
 	b := newBed(t, options{})
 	x, y := pair(b, model.L3, false, model.MPLSoUDP)
 	n := b.nodes[0]
@@ -81,7 +81,7 @@ func TestACrowdedNetworkDoesNotFreezeTheOthers(t *testing.T) {
 }
 
 // An embedded store that serves others must know them by their certificates.
-func TestAStoreDoesNotServeEverybody(t *testing.T) {
+func TestAnEmbeddedStoreNeedsCertificatesOfItsClients(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, options{nodes: 1})
 	n := b.nodes[0]

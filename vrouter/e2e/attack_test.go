@@ -42,7 +42,7 @@ var open = model.Policy{Name: "open", Rules: []model.Rule{{Direction: model.Ingr
 
 // A packet that a node received through a tunnel and forwards on the underlay
 // has what that node's XDP left in its buffer. The next node must not believe it.
-func TestAForwardedPacketIsNotTakenForATunnels(t *testing.T) {
+func TestAForwardedPacketIsNotTreatedAsDecapsulated(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, options{nodes: 3})
 	router, server := b.nodes[1], b.nodes[2]

@@ -119,7 +119,7 @@ func TestAProcessOnANodeDoesNotInjectIntoATenant(t *testing.T) {
 
 // A node that is not what it should be, without a guard, may send with the
 // addresses that it has in a network, and with those alone.
-func TestANodeDoesNotSendAsAnothersWorkload(t *testing.T) {
+func TestANodeDoesNotSendAsAWorkloadOfAnotherNode(t *testing.T) {
 	t.Parallel()
 	b := sharedBed(t, options{nodes: 3, bare: 1})
 	for _, encap := range encaps {

@@ -19,7 +19,7 @@ import (
 )
 
 // A neighbour that sends random changes of UPDATE messages harms no other neighbour.
-func TestAGarbageNeighborHarmsNoOther(t *testing.T) {
+func TestANeighborThatSendsGarbageDoesNotDisturbOthers(t *testing.T) {
 	t.Parallel()
 	sendGarbage(t, 2000, 1000)
 }

@@ -48,7 +48,7 @@ func (b *bed) applyApart(pause time.Duration, backwards bool) {
 }
 
 // The tests of changes use a shorter handover time than the default of 5 s, which
-// TestNodesGoOnWithAnEncapsulationOfBefore in package fib checks. apart is the delay with which the
+// TestNodesContinueWithTheFormerEncapsulation in package fib checks. apart is the delay with which the
 // second node gets a change.
 const (
 	hold   = 2 * time.Second

@@ -142,7 +142,7 @@ func TestPortsAreMappedAfterVRouter(t *testing.T) {
 }
 
 // cnitool is the specification's own client.
-func TestTheSpecificationsOwnToolWorks(t *testing.T) {
+func TestCNIsReferenceToolWorks(t *testing.T) {
 	must.Long(t)
 	t.Parallel()
 	b := cniBed(t)

@@ -165,7 +165,7 @@ func TestCNIGarbageIsCollected(t *testing.T) {
 
 // A configuration or an environment that cannot work says why, with the
 // specification's codes.
-func TestCNISaysWhatIsWrong(t *testing.T) {
+func TestErrorsOfCNIHaveTheReason(t *testing.T) {
 	t.Parallel()
 	b := cniBed(t)
 	ctx := context.Background()

@@ -25,11 +25,11 @@ func TestFaults(t *testing.T) {
 		name string
 		test func(*testing.T)
 	}{ // the longest first
-		{"AFleetForwardsAndConvergesWhateverDies", aFleetForwardsAndConvergesWhateverDies},
-		{"ANodeThatDiesIsDroppedAfterItsLeaseAndBackAtOnce", aNodeThatDiesIsDroppedAfterItsLeaseAndBackAtOnce},
-		{"TheStoreIsAway", theStoreIsAway},
-		{"NothingIsLostWhileTheAgentDiesAndReturns", nothingIsLostWhileTheAgentDiesAndReturns},
-		{"AStoppedAgentDoesNotHoldACommand", aStoppedAgentDoesNotHoldACommand},
+		{"AFleetForwardsAndConvergesAfterKills", aFleetForwardsAndConvergesAfterKills},
+		{"AKilledNodeIsRemovedAfterItsLeaseAndReturnsAtOnce", aKilledNodeIsRemovedAfterItsLeaseAndReturnsAtOnce},
+		{"TheStoreIsUnreachable", theStoreIsUnreachable},
+		{"NoPacketIsLostWhileTheAgentIsKilledAndRestarted", noPacketIsLostWhileTheAgentIsKilledAndRestarted},
+		{"AStoppedAgentDoesNotBlockACommand", aStoppedAgentDoesNotBlockACommand},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -147,7 +147,7 @@ func (f *faultyFleet) converge(t *testing.T) {
 // then nobody reaches the store for a while. A stream and 10,000 datagrams a
 // second pass meanwhile: none is lost, and after each fault every node works to
 // what was asked for.
-func aFleetForwardsAndConvergesWhateverDies(t *testing.T) {
+func aFleetForwardsAndConvergesAfterKills(t *testing.T) {
 	kills, away := number(t, killsVariable, 4), time.Duration(number(t, awayVariable, 3))*time.Second
 	f := newFaultyFleet(t)
 	a, c := f.nodes[0], f.nodes[1]

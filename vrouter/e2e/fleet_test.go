@@ -110,7 +110,7 @@ func TestTwoNodesShareOneState(t *testing.T) {
 
 // The store ends while traffic flows: nothing is lost, ports can be deleted, none
 // added, and all is as it should be when it is back.
-func theStoreIsAway(t *testing.T) {
+func theStoreIsUnreachable(t *testing.T) {
 	b := fleetBed(t, "10s")
 	a, c := b.nodes[0], b.nodes[1]
 	a.run("network", "create", "red", "--subnet", "10.1.0.0/24")
@@ -162,7 +162,7 @@ func theStoreIsAway(t *testing.T) {
 }
 
 // A node that dies is dropped after its lease, and is back within a second.
-func aNodeThatDiesIsDroppedAfterItsLeaseAndBackAtOnce(t *testing.T) {
+func aKilledNodeIsRemovedAfterItsLeaseAndReturnsAtOnce(t *testing.T) {
 	b := fleetBed(t, "3s")
 	a, c := b.nodes[0], b.nodes[1]
 	a.run("network", "create", "red", "--subnet", "10.1.0.0/24")

@@ -12,7 +12,7 @@ import (
 
 // The agent is killed, restarted, and replaced with other limits (new maps)
 // while a TCP stream and 10,000 datagrams a second pass: none is lost.
-func nothingIsLostWhileTheAgentDiesAndReturns(t *testing.T) {
+func noPacketIsLostWhileTheAgentIsKilledAndRestarted(t *testing.T) {
 	for _, xdp := range []string{"auto", "off"} {
 		t.Run("xdp="+xdp, func(t *testing.T) {
 			b := newBed(t, options{config: map[string]any{"xdp": xdp, "repair_interval": "500ms"}})

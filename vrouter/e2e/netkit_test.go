@@ -123,7 +123,7 @@ func workloadKeepsItsProgram(t *testing.T, b *bed, w *workload) {
 }
 
 // Runs other tests of this package in a VM whose kernel has netkit. There workloads get netkit devices.
-func TestOthersWithNetkitDevices(t *testing.T) {
+func TestOtherTestsPassWithNetkitDevices(t *testing.T) {
 	tests := os.Getenv("VROUTER_GUEST_TESTS")
 	if tests == "" {
 		t.Skip("takes minutes; set VROUTER_GUEST_TESTS to a pattern of tests")

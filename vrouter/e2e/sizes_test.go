@@ -124,7 +124,7 @@ func sweep(t *testing.T, x, y *workload, version, mtu int) {
 
 // Whatever the underlay's MTU, workloads get what it leaves, and TCP goes
 // through.
-func TestWorkloadsGetWhatTheUnderlayLeaves(t *testing.T) {
+func TestTheMTUOfWorkloadsFollowsFromTheUnderlays(t *testing.T) {
 	must.Long(t)
 	overhead := map[model.Encapsulation]int{model.MPLSoGRE: 28, model.MPLSoUDP: 32, model.VXLAN: 50}
 	for _, mtu := range []int{700, 1400, 2000, 9000} {

@@ -36,7 +36,7 @@ const (
 // no packet is lost. When the clients have deleted their objects, there are as many table
 // entries, devices and keys in the store as before. The agent of the first node, which is never
 // killed, uses no more memory.
-func TestFaultsUnderSteadyChangesLeaveNothingOver(t *testing.T) {
+func TestFaultsUnderSteadyChangesLeaveNothing(t *testing.T) {
 	must.Long(t)
 	length := time.Duration(number(t, soakVariable, 5)) * time.Second
 	f := newFaultyFleet(t)

@@ -37,7 +37,7 @@ func (n *node) drops() map[string]uint64 {
 
 // Two tenants use the same addresses on the same two nodes; each reaches its
 // own, and never the other's.
-func TestTenantsWithTheSameAddressesNeverMeet(t *testing.T) {
+func TestTenantsWithTheSameAddressesAreSeparate(t *testing.T) {
 	t.Parallel()
 	b := sharedBed(t, options{})
 	for _, encap := range encaps {

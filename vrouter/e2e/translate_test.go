@@ -459,7 +459,7 @@ func TestALocatorOnALinkOfTheHostIsNotUsed(t *testing.T) {
 
 // If the prefix of a link is the locator of a node, no node on the link uses it: the hosts on the
 // link still reach each other.
-func TestThePrefixOfACommonLinkIsNoLocator(t *testing.T) {
+func TestThePrefixOfACommonLinkIsNotALocator(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, options{nodes: 3, bare: 1})
 	b.state.Nodes = b.nodesOf(false, model.Direct, model.VXLAN)[:2]

@@ -275,7 +275,7 @@ func (b *bed) service() (x *workload, servers []*workload, service netip.Addr) {
 }
 
 // A static route over two nodes is ECMP: flows spread, and each stays.
-func TestFlowsSpreadOverEqualWaysAndStay(t *testing.T) {
+func TestFlowsSpreadOverEqualPathsAndStay(t *testing.T) {
 	t.Parallel()
 	b := sharedBed(t, options{nodes: 3})
 	x, servers, service := b.service()

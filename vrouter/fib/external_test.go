@@ -57,7 +57,7 @@ func compileRouters(t *testing.T, x *External, way func(a, b netip.Addr) ([]layo
 	return tables, warnings
 }
 
-func TestExternalRoutesLeadToTheirRouters(t *testing.T) {
+func TestExternalRoutesUseTheirRouters(t *testing.T) {
 	one, two := by("192.0.2.253", model.VXLAN, 5001), by("192.0.2.254", model.MPLSoUDP, 300)
 	one.RouterMAC = model.MAC{2, 5: 7}
 	tables, warnings := compileRouters(t, &External{

@@ -379,7 +379,7 @@ func (w *world) checkMember(node string, t Tables, composite nexthop, m layout.M
 	}
 }
 
-func TestEveryPacketEndsWhereTheStateSays(t *testing.T) {
+func TestEveryPacketReachesTheDestinationOfTheState(t *testing.T) {
 	leaks := 0 // to ports of other networks
 	for seed := range uint64(150) {
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -394,7 +394,7 @@ func TestEveryPacketEndsWhereTheStateSays(t *testing.T) {
 	}
 }
 
-func TestPacketsEndRightAlsoWhilePortsHaveNoDevice(t *testing.T) {
+func TestPacketsReachTheirDestinationWhilePortsHaveNoDevice(t *testing.T) {
 	for seed := range uint64(80) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		s := modeltest.Random(r, 24)
@@ -408,7 +408,7 @@ func TestPacketsEndRightAlsoWhilePortsHaveNoDevice(t *testing.T) {
 	}
 }
 
-func TestPacketsEndRightAfterEveryChangeAndNumbersStay(t *testing.T) {
+func TestPacketsReachTheirDestinationAfterEveryChangeAndNumbersStay(t *testing.T) {
 	for seed := range uint64(must.Rounds(20)) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		s := modeltest.Random(r, 20)

@@ -37,7 +37,7 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // The columns of each table: seconds since the first change, what the nodes offer from then on
 // ("": no change), what node a then sends with, and what it accepts in addition.
-func TestNodesGoOnWithAnEncapsulationOfBefore(t *testing.T) {
+func TestNodesContinueWithTheFormerEncapsulation(t *testing.T) {
 	type step struct {
 		after        float64
 		offer        string
@@ -145,7 +145,7 @@ func TestAHandoverEndsAlthoughTheClockIsSetBack(t *testing.T) {
 }
 
 // The agent saves the offers, so a restart does not end a handover.
-func TestOffersSurviveARestart(t *testing.T) {
+func TestOffersStayAfterARestart(t *testing.T) {
 	before := offering("d v")
 	before[0].Locator, before[1].Locator = netip.MustParsePrefix("fd00:0:0:1::/64"), netip.MustParsePrefix("fd00:0:0:2::/64")
 	o := (&Offers{}).Next(before, "a", always, start.Add(-time.Hour)).Next(offering("u"), "a", always, start)

@@ -16,7 +16,7 @@ func mustGet(t *testing.T, ids *IDs, name string, want uint32) {
 	}
 }
 
-func TestNumbersStayAndTheLeastFreeOneIsGiven(t *testing.T) {
+func TestNumbersStayAndTheSmallestFreeOneIsAllocated(t *testing.T) {
 	ids := &IDs{}
 	mustGet(t, ids, "a", 1)
 	mustGet(t, ids, "b", 2)
@@ -56,7 +56,7 @@ func TestNumbersEndAtTheLimit(t *testing.T) {
 	}
 }
 
-func TestACloneIsTriedWithoutHarm(t *testing.T) {
+func TestAChangeOfACloneDoesNotChangeTheOriginal(t *testing.T) {
 	ids := &IDs{}
 	mustGet(t, ids, "a", 1)
 	clone := ids.Clone()
@@ -67,7 +67,7 @@ func TestACloneIsTriedWithoutHarm(t *testing.T) {
 	mustGet(t, clone, "d", 3)
 }
 
-func TestNumbersAreKeptOverRestarts(t *testing.T) {
+func TestNumbersStayAfterARestart(t *testing.T) {
 	ids := &IDs{}
 	for i, name := range []string{"a", "b", "c"} {
 		mustGet(t, ids, name, uint32(i+1))
@@ -88,7 +88,7 @@ func TestNumbersAreKeptOverRestarts(t *testing.T) {
 	mustGet(t, &again, "a", 1)
 }
 
-func TestNumbersThatCannotBeAreRefused(t *testing.T) {
+func TestInvalidNumbersAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"vif":{"a":1,"b":1}}`: `decode the ids of table entries: vif "b" has id 1, which is 0 or used twice`,
 		`{"vif":{"a":0}}`:       `decode the ids of table entries: vif "a" has id 0, which is 0 or used twice`,

@@ -61,13 +61,13 @@ func TestEachLimitIsNamedWithItsMapItsCountAndItsSetting(t *testing.T) {
 	}
 }
 
-func TestWhatFitsExactlyIsTaken(t *testing.T) {
+func TestTablesThatFitExactlyAreAccepted(t *testing.T) {
 	if err := compileWithin(crowd(), Limits{Vifs: 3, Nexthops: 22}); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestALimitOfNoneIsNone(t *testing.T) {
+func TestALimitOfZeroIsNoLimit(t *testing.T) {
 	if err := compileWithin(crowd(), Limits{}); err != nil {
 		t.Error(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-func TestAPortsRulesStandBeforeItsNetworks(t *testing.T) {
+func TestAPortsRulesComeBeforeThoseOfItsNetwork(t *testing.T) {
 	s := pairOf(model.Node{Underlay: addrs("192.0.2.1")}, model.Node{Underlay: addrs("192.0.2.2")}, model.L3)
 	s.Policies = []model.Policy{
 		{Name: "open", Rules: []model.Rule{{Direction: model.Egress, Action: model.Allow, Protocol: "udp", Ports: "53", Log: true}}},

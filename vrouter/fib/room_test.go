@@ -49,7 +49,7 @@ func vifMTU(t *testing.T, s model.State, fabric int, way map[string]int) uint16 
 	return tables.Vifs[100].MTU
 }
 
-func TestAWorkloadsMTUFitsTheNarrowestWayToAnyNode(t *testing.T) {
+func TestAWorkloadsMTUFitsTheSmallestPathMTUToAnyNode(t *testing.T) {
 	alone := pairOf(model.Node{Underlay: addrs("192.0.2.1")}, model.Node{Underlay: addrs("192.0.2.2")}, model.L3)
 	alone.Nodes = alone.Nodes[:1]
 	alone.Ports = alone.Ports[:1]

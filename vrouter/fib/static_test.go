@@ -38,7 +38,7 @@ func ways(t Tables, p netip.Prefix) (all []string, composite bool) {
 	return all, t.Nexthops[r.Nexthop].Type == layout.Composite
 }
 
-func TestWaysOfARouteCarryTheirOwnLabels(t *testing.T) {
+func TestPathsOfARouteHaveTheirLabels(t *testing.T) {
 	pa, pb, pc := model.Via{Port: "pa"}, model.Via{Port: "pb"}, model.Via{Port: "pc"}
 	mx, tor := model.Via{Gateway: "mx"}, model.Via{Gateway: "tor"}
 	for _, c := range []struct {
@@ -63,7 +63,7 @@ func TestWaysOfARouteCarryTheirOwnLabels(t *testing.T) {
 
 // Flows refer to the composite's id. The id must stay the same when next hops are
 // added or removed.
-func TestACompositeKeepsItsNumberWhileWaysComeAndGo(t *testing.T) {
+func TestACompositeKeepsItsNumberWhilePathsChange(t *testing.T) {
 	s := wide(model.Via{Port: "pa"}, model.Via{Port: "pb"}).WithDefaults()
 	ids := &IDs{}
 	compile := func(absent map[string]bool) (uint32, nexthop) {
@@ -81,7 +81,7 @@ func TestACompositeKeepsItsNumberWhileWaysComeAndGo(t *testing.T) {
 	}
 }
 
-func TestARouteWithoutAWayDiscardsAndSaysSo(t *testing.T) {
+func TestARouteWithoutAPathDiscardsPacketsWithAWarning(t *testing.T) {
 	s := wide(model.Via{Port: "pa"}).WithDefaults()
 	for i := range s.Ports {
 		s.Ports[i].Attach.Netns = s.Ports[i].Name

@@ -90,7 +90,7 @@ func TestNodesWithLocatorsTranslate(t *testing.T) {
 
 // Two nodes agree which of them has the adjustment in its addresses. A sender's nexthop and the
 // receiver's remote have the same case, seen from their own nodes.
-func TestTwoNodesAgreeOnTheParts(t *testing.T) {
+func TestTwoNodesAgreeOnTheAdjustment(t *testing.T) {
 	for _, c := range []struct {
 		own, other string
 		want, back uint8 // of this node, and of the other node

@@ -331,7 +331,7 @@ func TestAGatewayWithoutRoutesMaySendAndHasNoNexthop(t *testing.T) {
 	}
 }
 
-func TestNodesWithoutAWayAreNamedAndLeftOut(t *testing.T) {
+func TestUnreachableNodesAreNamedAndLeftOut(t *testing.T) {
 	a, b := model.Node{Underlay: addrs("192.0.2.1")}, model.Node{Underlay: addrs("192.0.2.2")}
 	for _, c := range []struct {
 		what   string
@@ -396,7 +396,7 @@ func TestTunnelsCarryWhatTheirNetworksNeed(t *testing.T) {
 
 // A node whose link fails does not lower the MTU of ports, if it has no ports in their
 // networks.
-func TestANodeThatDoesNotRunLeavesTheMTU(t *testing.T) {
+func TestANodeThatDoesNotRunDoesNotLowerTheMTU(t *testing.T) {
 	node := func(a string) model.Node { return model.Node{Underlay: addrs(a), Encapsulations: encaps("d v")} }
 	s := pairOf(node("192.0.2.1"), node("192.0.2.2"), model.L3)
 	c := node("192.0.2.3")

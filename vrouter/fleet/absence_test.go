@@ -51,7 +51,7 @@ func TestMissingNodesAreGoneAfterALease(t *testing.T) {
 	check(40*time.Second, "b")
 }
 
-func TestASliceLeavesOutWhatIsOnNodesThatAreGone(t *testing.T) {
+func TestASliceLeavesOutObjectsOfMissingNodes(t *testing.T) {
 	f := open(t)
 	s := small()
 	s.Networks = append(s.Networks, model.Network{Name: "blue", ID: 2, Subnets: prefixes("10.2.0.0/24")})

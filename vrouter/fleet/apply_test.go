@@ -18,7 +18,7 @@ import (
 )
 
 // Apply turns any state into any other.
-func TestApplyMakesTheStateWhatItSays(t *testing.T) {
+func TestApplyReplacesTheState(t *testing.T) {
 	f := open(t)
 	r := rand.New(rand.NewPCG(1, 2))
 	s := modeltest.Random(r, 12)
@@ -50,7 +50,7 @@ func inOrder(s model.State) model.State {
 	return s
 }
 
-func TestPortsThatWereMadeOtherwiseStay(t *testing.T) {
+func TestApplyKeepsPortsOfOtherOrigins(t *testing.T) {
 	f := open(t)
 	s := small()
 	s.Ports = []model.Port{{Name: "p", Network: "red", Node: "a", MAC: model.MAC{2, 0, 0, 0, 0, 1}, IPs: []netip.Addr{netip.MustParseAddr("10.1.0.9")}}}

@@ -129,7 +129,7 @@ func TestNoTwoHostsGetTheSameAddress(t *testing.T) {
 	}
 }
 
-func TestExhaustionNamesTheNetworkAndWhatIsFull(t *testing.T) {
+func TestTheErrorOfAnExhaustedNetworkNamesTheNetworkAndTheRange(t *testing.T) {
 	f := open(t)
 	s := small()
 	s.Networks[0].Ranges = []model.Range{{First: netip.MustParseAddr("10.1.0.7"), Last: netip.MustParseAddr("10.1.0.7")}}
@@ -147,7 +147,7 @@ func TestExhaustionNamesTheNetworkAndWhatIsFull(t *testing.T) {
 	}
 }
 
-func TestAddressesAreChosenWhereTheyAreAskedFor(t *testing.T) {
+func TestAddressesAreAllocatedInTheRequestedRange(t *testing.T) {
 	f := open(t)
 	s := small()
 	s.Routes = []model.Route{{Network: "red", Prefix: netip.MustParsePrefix("10.1.0.17/32"), Discard: true}}
@@ -205,7 +205,7 @@ func TestPortsOfOneHostDoNotWantTheSameAddress(t *testing.T) {
 }
 
 // The last address is tried even if an uncommitted change claims it.
-func TestAClaimedAddressIsBetterThanNone(t *testing.T) {
+func TestAClaimedAddressIsAllocatedIfNoOtherIsFree(t *testing.T) {
 	f := open(t)
 	tight := small()
 	tight.Networks[0].Subnets = prefixes("10.1.0.0/30")

@@ -93,7 +93,7 @@ func randomChange(r *rand.Rand, v *View) (what string, near *neighbours, with fu
 }
 
 // A change is valid beside its neighbours if and only if it is valid in the whole state.
-func TestTheNeighboursShowWhatTheWholeStateShows(t *testing.T) {
+func TestAChangeIsValidBesideItsNeighboursIfItIsValidInTheWholeState(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	v := viewOf(t, model.State{})
 	accepted, refused := 0, 0

@@ -37,7 +37,7 @@ func TestANetworkNeedsAFreeID(t *testing.T) {
 	}
 }
 
-func TestANetworkIsGivenItsNumbers(t *testing.T) {
+func TestANetworkWithoutNumbersGetsFreeOnes(t *testing.T) {
 	f := open(t)
 	apply(t, f, small())
 	blue, err := f.AddNetwork(ctx(t), model.Network{Name: "blue", Subnets: prefixes("10.2.0.0/16")})
@@ -74,7 +74,7 @@ func TestADeletedNodeIsNoNextHop(t *testing.T) {
 	}
 }
 
-func TestWhatIsInUseStays(t *testing.T) {
+func TestObjectsInUseAreNotDeleted(t *testing.T) {
 	f := open(t)
 	s := small()
 	s.Networks[0].Policies = []string{"web"}
@@ -114,7 +114,7 @@ func TestWhatIsInUseStays(t *testing.T) {
 	}
 }
 
-func TestAChangeThatWouldBreakWhatIsThereIsRefused(t *testing.T) {
+func TestAChangeThatContradictsExistingObjectsIsRefused(t *testing.T) {
 	f := open(t)
 	apply(t, f, small())
 	add(t, f, port("x", "10.1.0.200"))

@@ -24,7 +24,7 @@ func TestARepeatedRequestMakesOneObject(t *testing.T) {
 	}
 }
 
-func TestAPortThatCannotBeIsRefusedAndNothingIsWritten(t *testing.T) {
+func TestAnInvalidPortIsRefusedAndNothingIsWritten(t *testing.T) {
 	f := open(t)
 	s := small()
 	s.Routes = []model.Route{{Network: "red", Prefix: prefixes("10.1.0.40/32")[0], Discard: true}}

@@ -27,14 +27,14 @@ import (
 // scaleVariable is the number of nodes in the simulated fleet; each has 100 ports.
 const scaleVariable = "VROUTER_FLEET"
 
-// TestAPortIsKnownEverywhereSoon simulates the agents of a fleet over one real
+// TestAllNodesSoonHaveANewPort simulates the agents of a fleet over one real
 // etcd. Each follows the store, takes its slice, compiles its tables and compares
 // them with the previous ones: all work of an agent except the kernel's part.
 // Ports are added one after another. A port concerns the agents whose nodes have ports in its
 // network. The test measures the time until all these agents have the port in their copies and
 // in their tables. Then the agents follow the store, but do not compile tables. The test adds
 // ports without a wait between them, and measures the work of etcd.
-func TestAPortIsKnownEverywhereSoon(t *testing.T) {
+func TestAllNodesSoonHaveANewPort(t *testing.T) {
 	wanted, calm := 20, 100*time.Millisecond
 	nodes, large := setting(t, scaleVariable, 8)
 	if large {
@@ -93,7 +93,7 @@ func TestAPortIsKnownEverywhereSoon(t *testing.T) {
 // by commas.
 const rateVariable = "VROUTER_RATE"
 
-// TestAFleetUnderSteadyChanges simulates the agents of a fleet as TestAPortIsKnownEverywhereSoon
+// TestAFleetUnderSteadyChanges simulates the agents of a fleet as TestAllNodesSoonHaveANewPort
 // does. Of manyAgents every twentieth compiles tables. Each port is added by the agent
 // of its node, at a time that does not depend on the other ports. Every tenth port is the first
 // of its network on its node. The test measures the time from the planned time of each port

@@ -14,7 +14,7 @@ import (
 )
 
 // A node is silent when its alive key ends. It is gone when the lease has passed too.
-func TestANodeIsSilentBeforeItIsGone(t *testing.T) {
+func TestAMissingNodeIsFirstSilent(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	v := &View{nodes: map[string]model.Node{"a": {Name: "a"}, "b": {Name: "b"}}, alive: map[string]Alive{"a": {}, "b": {}}}
 	a := absence{lease: 90 * time.Second, since: map[string]time.Time{}}
@@ -101,7 +101,7 @@ func TestARouteAvoidsSilentWorkloads(t *testing.T) {
 }
 
 // Stop keeps the alive key, and sets Stopped in it. Another instance cannot do that.
-func TestAnAgentThatStopsSaysSo(t *testing.T) {
+func TestAnAgentThatStopsReportsIt(t *testing.T) {
 	f := open(t)
 	g := follow(t, f.store)
 	apply(t, f, small())

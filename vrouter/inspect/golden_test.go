@@ -181,7 +181,7 @@ func leastWidth(t Table) int {
 	return sum
 }
 
-func TestNamesCannotSteerTheTerminal(t *testing.T) {
+func TestNamesCannotControlTheTerminal(t *testing.T) {
 	text := VifTable([]Vif{{ID: 1, Device: "a\x1b[2Jb", Type: "virtual", Port: "c\nd\re", Network: "\u202ef"}}).Render(screen.Terminal{})
 	if strings.ContainsAny(text, "\x1b\r\u202e") || strings.Count(text, "\n") != 2 {
 		t.Errorf("control characters reached the terminal: %q", text)

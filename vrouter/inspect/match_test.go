@@ -45,7 +45,7 @@ func TestMatchCovers(t *testing.T) {
 	}
 }
 
-func TestParseMatchSaysWhatIsWrong(t *testing.T) {
+func TestErrorsOfParseMatchHaveTheReason(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                         "has no end and no protocol",
 		"10.0.0.300":               "neither an address nor a prefix",

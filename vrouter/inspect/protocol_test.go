@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestProtocolsReadAsTheyWrite(t *testing.T) {
+func TestProtocolsAreReadAsTheyAreWritten(t *testing.T) {
 	for p := range 256 {
 		got, err := ParseProtocol(ProtocolName(uint8(p)))
 		if err != nil || got != uint8(p) {

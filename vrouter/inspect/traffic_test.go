@@ -10,7 +10,7 @@ import (
 )
 
 // A network has a line per used encapsulation, or one line of zeros.
-func TestWhatNeverCarriedAPacketIsLeftOut(t *testing.T) {
+func TestUnusedEncapsulationsAreLeftOut(t *testing.T) {
 	rows := []VRFStats{
 		{VRF: 1, Network: "red", ByEncapsulation: map[string]Traffic{"local": {}, "mpls-gre": {}, "mpls-udp": {TxPackets: 1, TxBytes: 98}, "vxlan": {RxPackets: 2, RxBytes: 196}}},
 		{VRF: 2, Network: "blue", ByEncapsulation: map[string]Traffic{"local": {}}},
@@ -23,7 +23,7 @@ func TestWhatNeverCarriedAPacketIsLeftOut(t *testing.T) {
 	must.Equal(t, want, VRFStatsTable(rows).Rows)
 }
 
-func TestLaterIsWhatTheLogGained(t *testing.T) {
+func TestLaterReturnsTheNewEvents(t *testing.T) {
 	at := func(second int, packet string) DropEvent {
 		return DropEvent{Time: time.Date(2026, 1, 2, 3, 4, second, 0, time.UTC), Packet: packet}
 	}

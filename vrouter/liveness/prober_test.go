@@ -77,7 +77,7 @@ func until(condition func() bool) time.Duration {
 	return time.Since(began)
 }
 
-func TestANodeThatStopsToReplyIsSilentAfterThreeIntervals(t *testing.T) {
+func TestANodeThatStopsReplyingIsSilentAfterThreeIntervals(t *testing.T) {
 	onWire(t, nil, func(w *wire) {
 		for range 20 {
 			time.Sleep(10 * time.Second)

@@ -20,7 +20,7 @@ func bare() State {
 	}
 }
 
-func TestWhatIsLeftOutIsFilledIn(t *testing.T) {
+func TestDefaultsAreFilledIn(t *testing.T) {
 	want := State{
 		Settings: Settings{VXLANPort: 4789, Locators: netip.MustParsePrefix("fd00:77::/32")},
 		Nodes: []Node{
@@ -37,7 +37,7 @@ func TestWhatIsLeftOutIsFilledIn(t *testing.T) {
 	must.Equal(t, want, bare().WithDefaults(), same)
 }
 
-func TestDefaultsTwiceAreAsGoodAsOnce(t *testing.T) {
+func TestFillingInDefaultsTwiceEqualsOnce(t *testing.T) {
 	must.Equal(t, bare().WithDefaults(), bare().WithDefaults().WithDefaults(), same)
 }
 

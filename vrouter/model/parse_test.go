@@ -126,7 +126,7 @@ func TestTextThatLooksLikeANumberStaysAsItIsWritten(t *testing.T) {
 	}
 }
 
-func TestAStateThatIsWrittenReadsAsItWas(t *testing.T) {
+func TestAWrittenStateIsReadUnchanged(t *testing.T) {
 	for name, write := range map[string]func(any) ([]byte, error){
 		"JSON": json.Marshal, "YAML": func(v any) ([]byte, error) { return yaml.Marshal(v) },
 		"indented JSON": func(v any) ([]byte, error) { return json.MarshalIndent(v, "", "  ") },
@@ -145,7 +145,7 @@ func TestAStateThatIsWrittenReadsAsItWas(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReadIsSaidWithItsPlaceAndRemedy(t *testing.T) {
+func TestErrorsOfParseHaveThePlaceAndTheRemedy(t *testing.T) {
 	const syntax = "; check indentation, quotes and brackets; an address with colons may need quotes"
 	for _, c := range []struct{ what, text, want string }{
 		{"an unknown field", "networks:\n  - name: red\n    subnet: [10.1.0.0/16]\n", `f:3:5: unknown field "subnet"; did you mean "subnets"?`},

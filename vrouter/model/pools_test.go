@@ -8,7 +8,7 @@ import (
 	"windtunnel/internal/must"
 )
 
-func TestARangeReadsAsItIsWritten(t *testing.T) {
+func TestARangeIsReadAsItIsWritten(t *testing.T) {
 	for text, want := range map[string]string{
 		"10.1.0.10-10.1.0.99": "10.1.0.10-10.1.0.99",
 		"10.1.0.16/28":        "10.1.0.16-10.1.0.31",
@@ -30,7 +30,7 @@ func TestARangeReadsAsItIsWritten(t *testing.T) {
 	}
 }
 
-func TestPoolsAreWhatPortsMayHave(t *testing.T) {
+func TestPoolsAreTheAddressesThatPortsCanHave(t *testing.T) {
 	n := Network{Subnets: prefixes("10.1.0.0/29", "10.2.0.0/24", "fd00::/126")}
 	for _, c := range []struct {
 		ranges, within string

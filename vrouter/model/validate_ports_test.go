@@ -148,7 +148,7 @@ func TestAnErrorListsFiftyProblemsAndCountsTheRest(t *testing.T) {
 	}
 }
 
-func TestNodesThatShareANetworkNeedAWayToEachOther(t *testing.T) {
+func TestNodesThatShareANetworkNeedACommonEncapsulationAndFamily(t *testing.T) {
 	check(t, []refused{
 		{"no encapsulation in common", func(s *State) { s.Nodes[1].Encapsulations = []Encapsulation{MPLSoUDP} }, `network "red": has ports on node "a", which offers vxlan mpls-gre, and on node "b", which offers mpls-udp; configure an encapsulation that both offer`},
 		{"no family in common", func(s *State) { s.Nodes[0].Underlay, s.Nodes[1].Underlay = addrs("192.0.2.1"), addrs("2001:db8::2") }, `network "red": has ports on node "a", whose underlay is IPv4, and on node "b", whose is IPv6; give both an address of one family`},

@@ -47,7 +47,7 @@ func check(t *testing.T, cases []refused) {
 	}
 }
 
-func TestTheStateToStartFromIsValid(t *testing.T) {
+func TestTheStateOfTheseTestsIsValid(t *testing.T) {
 	if err := wholeState().Validate(); err != nil {
 		t.Error(err)
 	}
@@ -56,7 +56,7 @@ func TestTheStateToStartFromIsValid(t *testing.T) {
 	}
 }
 
-func TestNamesAreCheckedOfEveryKind(t *testing.T) {
+func TestNamesOfEveryKindAreChecked(t *testing.T) {
 	const form = "name: up to 63 letters, digits, dots, dashes and underscores, a letter or digit first"
 	long := strings.Repeat("x", 64)
 	check(t, []refused{

@@ -31,7 +31,7 @@ func TestAnAddressIsReadAndWrittenWithoutItsPassword(t *testing.T) {
 	}
 }
 
-func TestAnAddressThatIsNoneIsRefused(t *testing.T) {
+func TestAnInvalidAddressIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"consul://a":    `unknown store "consul://a"; write file, embedded, or etcd://`,
 		"10.0.0.1:2379": "unknown store",

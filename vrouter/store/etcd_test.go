@@ -219,7 +219,7 @@ func TestOnlyClientsWithACertificateConnect(t *testing.T) {
 	}
 }
 
-func TestAWatchThatIsTooOldSaysSo(t *testing.T) {
+func TestAWatchFromACompactedRevisionOfEtcdIsAnError(t *testing.T) {
 	t.Parallel()
 	c := storetest.Start(t, 1, nil)
 	s := connect(t, c, "etcd+insecure", TLS{})

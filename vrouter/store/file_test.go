@@ -28,7 +28,7 @@ func openFile(t *testing.T) *File {
 	return s
 }
 
-func TestAFileIsOneProcesssAtATime(t *testing.T) {
+func TestAFileIsUsedByOneProcessAtATime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	s, err := OpenFile(path)
 	must.Succeed(t, err)
@@ -49,7 +49,7 @@ func TestAFileThatIsNotAStoreIsUnchanged(t *testing.T) {
 }
 
 // A watch from a revision before the history must read again.
-func TestAWatchFromTooLongAgoSaysSo(t *testing.T) {
+func TestAWatchFromACompactedRevisionOfAFileIsAnError(t *testing.T) {
 	s := openFile(t)
 	s.db.NoSync = true
 	for range MaxHistory + 10 {

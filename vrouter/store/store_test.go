@@ -184,7 +184,7 @@ func TestOneOfManyWritersCreatesAKey(t *testing.T) {
 	})
 }
 
-func TestAKeyIsHeldBeyondItsTimeToLive(t *testing.T) {
+func TestAHeldKeyOutlivesItsTimeToLive(t *testing.T) {
 	t.Parallel()
 	kinds(t, func(t *testing.T, s Store) {
 		ctx := context.Background()
@@ -254,7 +254,7 @@ func TestUniqueKeysAreNotSent(t *testing.T) {
 	})
 }
 
-func TestWhatNoStoreTakesIsRefused(t *testing.T) {
+func TestACommitAboveTheLimitsIsRefused(t *testing.T) {
 	kinds(t, func(t *testing.T, s Store) {
 		commits := []Commit{{Put: map[string][]byte{"a": make([]byte, maxValue+1)}}, {Put: put("a", "b"), Delete: []string{"a"}}}
 		if s.MaxKeys() < 1000 {
@@ -276,7 +276,7 @@ func TestWhatNoStoreTakesIsRefused(t *testing.T) {
 }
 
 // A store that is opened again has its entries and their revisions.
-func TestAStoreLasts(t *testing.T) {
+func TestAReopenedStoreHasItsEntriesAndRevisions(t *testing.T) {
 	dir := t.TempDir()
 	for name, open := range map[string]func() (Store, error){
 		"file":     func() (Store, error) { return OpenFile(filepath.Join(dir, "store.db")) },

@@ -152,7 +152,7 @@ func TestAHostThatVanishesFailsOnlyItsPairs(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedMatrixGoesOnWhereItEnded(t *testing.T) {
+func TestAnInterruptedMatrixContinuesWhereItEnded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "scale.db")
 	o := Options{Hosts: 6, Pairs: "all", Parallel: 3, Trials: 1, Timing: timing, Store: path}
 	synctest.Test(t, func(t *testing.T) {

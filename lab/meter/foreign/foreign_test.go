@@ -78,7 +78,7 @@ func TestAnAllowedProcessIsNotForeign(t *testing.T) {
 	}
 }
 
-func TestWhatWasAllowedBeforeIsForeignAgain(t *testing.T) {
+func TestAFormerlyAllowedProcessIsForeignAgain(t *testing.T) {
 	cpu := lastCPU(t)
 	m := open(t, cpu)
 	s := newSpinner(t, "wt-again", cpu, 100*time.Millisecond)
@@ -95,7 +95,7 @@ func TestWhatWasAllowedBeforeIsForeignAgain(t *testing.T) {
 
 // A task that keeps the CPU is checked again when Allow is called, not only
 // when it leaves the CPU.
-func TestAllowTakesEffectOnWhatRuns(t *testing.T) {
+func TestAllowTakesEffectOnRunningProcesses(t *testing.T) {
 	cpu := lastCPU(t)
 	m := open(t, cpu)
 	s := newSpinner(t, "wt-late", cpu, 300*time.Millisecond)
@@ -206,7 +206,7 @@ func TestAMeterWithoutCPUsIsRefused(t *testing.T) {
 	must.Fail(t, err, "CPU 9999")
 }
 
-func TestARefusalSaysWhatIsMissing(t *testing.T) {
+func TestTheErrorOfARefusedMeterNamesTheMissingRightOrKernel(t *testing.T) {
 	if got := missing(unix.EPERM); !strings.Contains(got, "CAP_BPF") {
 		t.Errorf("without permission: %q", got)
 	}

@@ -11,7 +11,7 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-func TestBetweenSumsTheCPUsAndLeavesOutWhatStoodStill(t *testing.T) {
+func TestBetweenSumsTheCPUsAndLeavesOutIdleTasks(t *testing.T) {
 	before := map[int]Usage{
 		0: {Foreign: 1, Top: []Task{{"old", 7, 0.6}, {"both", 9, 0.4}}},
 		1: {Foreign: 2, Top: []Task{{"both", 9, 2}}},
@@ -35,7 +35,7 @@ func TestATaskThatWasForgottenCountsFromItsReturn(t *testing.T) {
 }
 
 // The kernel keeps 15 bytes of a program's name.
-func TestTheUsageOfSomeProgramsIsApart(t *testing.T) {
+func TestSplitSeparatesTheUsageOfSomePrograms(t *testing.T) {
 	u := Usage{Foreign: 1.5, Top: []Task{{"kube-controller", 3, 0.5}, {"cc1", 4, 0.4}, {"etcd", 5, 0.3}, {"etcdctl", 6, 0.2}}}
 	of, others := u.Split([]string{"etcd", "kube-controller-manager"})
 	wantOf := Usage{Foreign: 0.8, Top: []Task{{"kube-controller", 3, 0.5}, {"etcd", 5, 0.3}}}
@@ -43,7 +43,7 @@ func TestTheUsageOfSomeProgramsIsApart(t *testing.T) {
 	must.Equal(t, []Usage{wantOf, wantOthers}, []Usage{of, others}, cmpopts.EquateApprox(0, 1e-12))
 }
 
-func TestTheCulpritIsTheProgramWithAllItsProcesses(t *testing.T) {
+func TestTheCulpritIsAProgramWithAllItsProcesses(t *testing.T) {
 	u := Usage{Foreign: 1, Top: []Task{{"ffmpeg", 3, 0.3}, {"cc1", 4, 0.2}, {"cc1", 5, 0.2}}}
 	if name, s := u.Culprit(); name != "cc1" || s != 0.4 {
 		t.Errorf("%s with %v s", name, s)

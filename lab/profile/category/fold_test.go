@@ -70,7 +70,7 @@ func TestTheFrameNearestTheLeafThatNamesALayerDecides(t *testing.T) {
 
 // What a program that is no part of the trial does is its own, but a softirq
 // that interrupts it is not.
-func TestAProgramsOwnWorkIsItsOwnAndAnInterruptIsNot(t *testing.T) {
+func TestAProgramsWorkHasItsRoleAndAnInterruptDoesNot(t *testing.T) {
 	rules := standardRules(t)
 	own := stack("main | entry_SYSCALL_64_after_hwframe do_syscall_64 ksys_read vfs_read")
 	interrupt := stack("main | asm_sysvec_call_function_single handle_softirqs net_rx_action process_backlog ip_rcv tcp_v4_rcv")

@@ -27,7 +27,7 @@ func packed(t testing.TB, text string) string {
 	return base64.StdEncoding.EncodeToString(b.Bytes())
 }
 
-func TestAnEncodedProfileComesBack(t *testing.T) {
+func TestAnEncodedProfileIsDecodedUnchanged(t *testing.T) {
 	p := must.Get(Decode(encode(t, sample())))(t)
 	must.Equal(t, sample(), p)
 }
@@ -43,7 +43,7 @@ func TestAnEncodedProfileIsSmall(t *testing.T) {
 	}
 }
 
-func TestWhatWasDamagedIsRefused(t *testing.T) {
+func TestADamagedProfileIsRefused(t *testing.T) {
 	text := encode(t, sample())
 	for name, test := range map[string]struct{ text, want string }{
 		"empty":           {"", "cut off"},

@@ -34,7 +34,7 @@ func near(t *testing.T, what string, got, want float64) {
 	}
 }
 
-func TestCategoriesAddUpToTheBusyTimeWithIdleAndTheWireApart(t *testing.T) {
+func TestCategoriesWithoutIdleAndTheWireAddUpToTheBusyTime(t *testing.T) {
 	p := sample()
 	s := Sum(p)
 	near(t, "busy", s.Busy, 0.5)
@@ -56,7 +56,7 @@ func TestCategoriesAddUpToTheBusyTimeWithIdleAndTheWireApart(t *testing.T) {
 	must.Equal(t, 600, rows[0].Samples)
 }
 
-func TestAProfileOfNothingHasNoFigures(t *testing.T) {
+func TestAnEmptyProfileHasNoFigures(t *testing.T) {
 	p := &Profile{}
 	if s := Sum(p); s != (Totals{}) {
 		t.Errorf("the sum of an empty profile is %+v, want zero", s)
@@ -75,7 +75,7 @@ func TestAProfileOfNothingHasNoFigures(t *testing.T) {
 	}
 }
 
-func TestStacksKnownBySamplesOnlyTakeTheirPeriods(t *testing.T) {
+func TestStacksWithoutTimesGetThePeriodsOfTheirSamples(t *testing.T) {
 	p := sample()
 	for i := range p.Stacks {
 		p.Stacks[i].Nanos = 0
@@ -83,7 +83,7 @@ func TestStacksKnownBySamplesOnlyTakeTheirPeriods(t *testing.T) {
 	near(t, "busy", Sum(p).Busy, 0.5)
 }
 
-func TestFoldedTextComesBack(t *testing.T) {
+func TestFoldedTextIsParsedUnchanged(t *testing.T) {
 	p := sample()
 	p.Stacks[0].Frames[0] = "go.shape.struct { a int; b int }"
 	stacks := must.Get(parseFolded(p.Folded()))(t)
@@ -107,7 +107,7 @@ func TestFoldedTextComesBack(t *testing.T) {
 	}
 }
 
-func TestThePprofFileHoldsTheSameTime(t *testing.T) {
+func TestThePprofFileHasTheSameTime(t *testing.T) {
 	var b bytes.Buffer
 	must.Succeed(t, PProf(sample()).Write(&b))
 	p := must.Get(profile.Parse(&b))(t)
@@ -142,7 +142,7 @@ func find(n *FlameNode, path ...string) *FlameNode {
 	return n
 }
 
-func TestAFlameGraphsBoxesHoldTheirChildren(t *testing.T) {
+func TestAFlameGraphsBoxesContainTheirChildren(t *testing.T) {
 	f := Flame(sample())
 	near(t, "all", f.Value, 0.75)
 	if f.Name != "sender" || f.Samples != 1500 {

@@ -15,7 +15,7 @@ import (
 
 var throughput = Options{Metrics: []sample.Metric{sample.Throughput}}
 
-func TestRegressionOfFivePercentIsFoundWhereItIsAndNowhereElse(t *testing.T) {
+func TestOnlyTheScenarioWithARegressionOfFivePercentIsWorse(t *testing.T) {
 	a := made{id: "a", blocks: 12, seed: 1, noise: 0.01}.runs()
 	b := made{id: "b", blocks: 12, seed: 2, noise: 0.01, scale: map[string]float64{"bridge/stream": 0.95}}.runs()
 	c := must.Get(Runs(a, b, Options{}))(t)
@@ -215,7 +215,7 @@ func TestOtherMachineIsNeverBetterOrWorse(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeComparedIsAnErrorWithARemedy(t *testing.T) {
+func TestRunsThatCannotBeComparedAreAnErrorWithARemedy(t *testing.T) {
 	good := func() Side { return made{id: "good", blocks: 8, seed: 1, noise: 0.01}.run() }
 	for name, c := range map[string]struct {
 		a, b Side
@@ -282,7 +282,7 @@ func TestOneTrialHasNoIntervalAndNoVerdict(t *testing.T) {
 	}
 }
 
-func TestZeroVarianceIsNoMistake(t *testing.T) {
+func TestZeroVarianceIsNotAnError(t *testing.T) {
 	a, b := made{id: "a", blocks: 8, seed: 1}.runs(), made{id: "b", blocks: 8, seed: 2, scale: map[string]float64{"bridge/stream": 0.9}}.runs()
 	c := must.Get(Runs(a, b, throughput))(t)
 	r := find(c.Values, "bridge/stream", sample.Throughput)
@@ -349,7 +349,7 @@ func alarms(t *testing.T, rounds int, compare func(round uint64) (*Comparison, e
 // Every run has its own state of the machine, whose effect is many times the
 // noise of a run's median. By their trials alone nearly every two runs would
 // differ.
-func TestGateOfNothingSeldomFailsEqualRuns(t *testing.T) {
+func TestAGateOfZeroPercentSeldomFailsEqualRuns(t *testing.T) {
 	must.Long(t)
 	const rounds = 100
 	gates, err := ParseGates("gate.yaml", []byte("gates:\n- {metric: throughput_bps, worse_by: 0%, of: ratio}\n- {metric: [throughput_bps, transactions_per_s], worse_by: 0%}"))
@@ -384,7 +384,7 @@ func TestGateOfNothingSeldomFailsEqualRuns(t *testing.T) {
 	}
 }
 
-func TestOneRunASideNeverDiffersByTheNoiseOfItsTrialsAlone(t *testing.T) {
+func TestOneRunPerSideNeverDiffersByTheNoiseOfItsTrialsAlone(t *testing.T) {
 	a := []Side{made{id: "a", blocks: 12, seed: 1, noise: 0.002}.run()}
 	b := []Side{made{id: "b", blocks: 12, seed: 2, noise: 0.002, drift: 0.93, scale: map[string]float64{"bridge/stream": 0.97}}.run()}
 	c := must.Get(Runs(a, b, throughput))(t)

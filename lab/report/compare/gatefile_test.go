@@ -89,7 +89,7 @@ func TestGateFileErrorsNamePlaceAndRemedy(t *testing.T) {
 	}
 }
 
-func TestEveryMistakeOfAGateFileIsSaidAtOnce(t *testing.T) {
+func TestAllMistakesOfAGateFileAreReportedTogether(t *testing.T) {
 	_, err := ParseGates("gate.yaml", []byte("gates:\n  - metric: nosuch\n    worse_by: 3\n    off: 1\n"))
 	var es suite.Errors
 	if !errors.As(err, &es) || len(es) != 4 { // the key "off" is read as "of", and its value is wrong, too

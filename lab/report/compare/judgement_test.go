@@ -108,7 +108,7 @@ func TestGateWithTooFewTrialsIsNotJudged(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatGatesNameIsCorrectedFor(t *testing.T) {
+func TestOnlyMetricsOfGatesAreCorrected(t *testing.T) {
 	a, b := made{id: "a", blocks: 6, seed: 1, noise: 0.005}.runs(), made{id: "b", blocks: 6, seed: 2, noise: 0.005, scale: map[string]float64{"bridge/stream": 0.9}}.runs()
 	c, _ := judged(t, a, b, "gates: [{metric: throughput_bps, worse_by: 3%, scenarios: bridge/stream}]")
 	if len(c.Values) != 1 || *c.Values[0].Adjusted != *c.Values[0].P {
@@ -146,7 +146,7 @@ func TestGateThatHasNothingToJudgeIsAnErrorWithItsLine(t *testing.T) {
 	}
 }
 
-func TestJUnitReportSaysWhatTheGatesSay(t *testing.T) {
+func TestTheJUnitReportHasTheResultsOfTheGates(t *testing.T) {
 	a := made{id: "a", blocks: 10, seed: 1, noise: 0.005}.runs()
 	b := made{id: "b", blocks: 10, seed: 2, noise: 0.005, scale: map[string]float64{"bridge/stream": 0.9}}.runs()
 	for k := range b {

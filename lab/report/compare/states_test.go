@@ -9,7 +9,7 @@ import (
 	"windtunnel/lab/sample"
 )
 
-func TestRunsInDifferentStatesOfTheMachineAreSaid(t *testing.T) {
+func TestRunsInDifferentStatesOfTheMachineAreReported(t *testing.T) {
 	side := func(distance, copied float64) group {
 		s := &sample.Sample{Metrics: sample.Metrics{sample.CPUDistance: distance, sample.MemoryCopy: copied}}
 		return group{{cells: map[string][]*sample.Sample{"raw/stream": {s}}}}
@@ -36,7 +36,7 @@ func TestRunsInDifferentStatesOfTheMachineAreSaid(t *testing.T) {
 	}
 }
 
-func TestTrialsCountedInSpiteOfTheirConditionsAreSaid(t *testing.T) {
+func TestTrialsCountedInSpiteOfTheirConditionsAreReported(t *testing.T) {
 	gate := func(names ...sample.GateName) (list []sample.Gate) {
 		for _, n := range names {
 			list = append(list, sample.Gate{Name: n})

@@ -85,7 +85,7 @@ func TestCardsWithinOneSystemOrAcrossWorkloadsNameTheScenarios(t *testing.T) {
 	must.Equal(t, want, outline(r))
 }
 
-func TestWhatIsTooNoisyToJudgeComesLast(t *testing.T) {
+func TestFiguresTooNoisyToJudgeComeLast(t *testing.T) {
 	r := compared([2]string{"vrouter/stream", "bridge/stream"}, [2]string{"direct/stream", "bridge/stream"})
 	r.Comparisons[0].Verdict, r.Comparisons[0].Detectable = model.TooNoisy, at(85.43)
 	b := &builder{r: r, paints: paints(r)}

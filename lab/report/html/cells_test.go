@@ -94,7 +94,7 @@ func TestCellsNeedTwoSettingsInBothDirections(t *testing.T) {
 	}
 }
 
-func TestCellsWithOneLabelAreToldApartByTheirIDs(t *testing.T) {
+func TestCellsWithOneLabelAreDistinguishedByTheirIDs(t *testing.T) {
 	r := duplex(t, map[string][3]float64{"1500/half": {1, 1, 1}, "1500/half-too": {2, 2, 2}, "1500/full": {3, 3, 3}, "9000/half": {4, 4, 4}, "9000/full": {5, 5, 5}},
 		"1500/half", "1500/half-too", "1500/full", "9000/half", "9000/full")
 	var labels []string

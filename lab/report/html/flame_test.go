@@ -26,7 +26,7 @@ func flamesOf(t *testing.T, page []byte) flames {
 	return f
 }
 
-func TestFlameGraphsHoldEveryFrameOfEverySide(t *testing.T) {
+func TestFlameGraphsHaveEveryFrameOfEverySide(t *testing.T) {
 	f := flamesOf(t, written(t, rigorous(t)))
 	if len(f.Sides) != 4 {
 		t.Fatalf("%d sides, want 4", len(f.Sides))
@@ -62,7 +62,7 @@ func TestFlameGraphsHoldEveryFrameOfEverySide(t *testing.T) {
 	}
 }
 
-func TestSmallFramesStandTogetherAndNothingIsLost(t *testing.T) {
+func TestSmallFramesAreMergedWithTheSameTotal(t *testing.T) {
 	p := &folded.Profile{Side: "sender", Seconds: 1, Rate: 1000}
 	p.Stacks = append(p.Stacks, folded.Stack{Comm: "c", Category: "x", Frames: []string{"large"}, Count: 1, Nanos: 900_000_000})
 	for i := range 100 {
@@ -120,7 +120,7 @@ func TestPageOfManyLargeProfilesStaysSmall(t *testing.T) {
 	}
 }
 
-func TestTablesAddUpToTheMeterOrSayByHowMuchNot(t *testing.T) {
+func TestTablesAddUpToTheMeterOrShowTheDifference(t *testing.T) {
 	r := rigorous(t)
 	b := &builder{r: r}
 	r.Profiles = []model.Profile{profileOf(t, "raw/stream", "sender", 1, 0.67), profileOf(t, "raw/stream", "receiver", 1, 0.8), profileOf(t, "raw/stream", "receiver", 1, math.NaN())}
@@ -148,7 +148,7 @@ func TestTablesAddUpToTheMeterOrSayByHowMuchNot(t *testing.T) {
 	}
 }
 
-func TestDamagedProfileIsSaidAndTheOthersStand(t *testing.T) {
+func TestADamagedProfileIsReportedAndTheOthersAreShown(t *testing.T) {
 	r := rigorous(t)
 	r.Profiles[1].Data = r.Profiles[1].Data[:40]
 	page := written(t, r)

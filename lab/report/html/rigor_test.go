@@ -49,7 +49,7 @@ func TestRigorousPageSaysEverythingWithoutJavaScript(t *testing.T) {
 	}
 }
 
-func TestReportOfBeforeHasNoneOfTheNewSections(t *testing.T) {
+func TestAnOlderReportHasNoneOfTheNewSections(t *testing.T) {
 	r := reporttest.Quick()
 	r.Validity, r.Precision, r.Ladders, r.Hypotheses, r.Profiles = model.Validity{}, nil, nil, nil, nil
 	for i := range r.Comparisons {
@@ -69,7 +69,7 @@ func TestTheTablesHaveTheMarksOfVerdictsAndTheirExplanation(t *testing.T) {
 	contains(t, readable(written(t, reporttest.Quick())), "0.722 …<br><small>[0.714, 0.730]</small>", ">… too few trials to tell a difference from chance.</p>")
 }
 
-func TestWhereEveryTrialCountsOnePlainLineSaysSo(t *testing.T) {
+func TestOneLineSaysThatEveryTrialCounts(t *testing.T) {
 	r := reporttest.Quick()
 	r.Validity = model.Validity{Attempts: 48, Valid: 48}
 	page := string(written(t, r))
@@ -93,7 +93,7 @@ func TestLongListsOfRejectedTrialsAreCutAndCounted(t *testing.T) {
 	contains(t, page, "more are in the figures that can be downloaded")
 }
 
-func TestMarkTellsVerdictsApartWithoutColour(t *testing.T) {
+func TestMarksDistinguishVerdictsWithoutColour(t *testing.T) {
 	p, adjusted, d := 0.0004, 0.012, 0.031
 	for _, c := range []struct {
 		verdict  model.Verdict
@@ -114,7 +114,7 @@ func TestMarkTellsVerdictsApartWithoutColour(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatDiffersHasATone(t *testing.T) {
+func TestOnlyConfirmedDifferencesHaveATone(t *testing.T) {
 	for v, want := range map[model.Verdict]string{model.Differs: "worse", model.Suggested: "", model.Alike: "", model.TooFew: ""} {
 		if got := toneOf(sample.Throughput, v, -0.1); got != want {
 			t.Errorf("less throughput that is %q has the tone %q, want %q", v, got, want)
@@ -143,7 +143,7 @@ func TestWaterfallHasEveryStepOfEveryMetric(t *testing.T) {
 	}
 }
 
-func TestEveryTrialStandsInTheChartWithWhatItIs(t *testing.T) {
+func TestTheChartHasEveryTrialWithItsState(t *testing.T) {
 	c := chartsOf(t, written(t, rigorous(t))).Trials
 	if c == nil || len(c.Rows) != 8 {
 		t.Fatalf("the chart of trials has %v, want 8 scenarios that ran", c)

@@ -8,7 +8,7 @@ import (
 	"windtunnel/lab/suite"
 )
 
-func TestWhatIsSureIsSaidBeforeWhatIsDearButSuggested(t *testing.T) {
+func TestConfirmedCostsComeBeforeLargerSuggestedCosts(t *testing.T) {
 	sure := &contrast{ratios: []contrasted{{Comparison: &model.Comparison{Verdict: model.Differs, Ratio: quantity.Interval{Median: 0.9, N: 10}}}}}
 	dear := &contrast{ratios: []contrasted{{Comparison: &model.Comparison{Verdict: model.Suggested, Ratio: quantity.Interval{Median: 0.2, N: 10}}}}}
 	if got := surest([]*contrast{dear, dear, dear, dear, sure}); len(got) != mostFindings || got[0] != sure {

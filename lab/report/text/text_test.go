@@ -81,7 +81,7 @@ func TestTableNamesEveryBaselineWhereTheyDiffer(t *testing.T) {
 	}
 }
 
-func TestTableObeysNothingThatATextSays(t *testing.T) {
+func TestATablePrintsNoControlSequencesOfItsTexts(t *testing.T) {
 	r := reporttest.Quick()
 	r.Run.Title = "evil\x1b]0;title\x07\r\n\u202e"
 	r.Scenarios[0].ID = "raw\x1b[2J/stream"

@@ -30,7 +30,7 @@ func TestTheLegendExplainsEachMarkOfATable(t *testing.T) {
 	}
 }
 
-func TestWouldShowSaysHowOftenOfARatioThatLiesBeyond(t *testing.T) {
+func TestTheTextOfALargerRatioHasTheFrequencyOfDetection(t *testing.T) {
 	d := 0.03
 	for ratio, want := range map[float64]string{
 		1.01: "a difference of 3 % or more would have been detected", 0.98: "a difference of 3 % or more would have been detected",

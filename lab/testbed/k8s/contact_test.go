@@ -120,7 +120,7 @@ func TestACleanWithoutPermissionNamesTheManifest(t *testing.T) {
 	must.Fail(t, err, "jane", manifestCommand)
 }
 
-func TestAnInterruptIsNoFaultOfTheCluster(t *testing.T) {
+func TestAnInterruptIsNotAFaultOfTheCluster(t *testing.T) {
 	k, _ := answering(t, status(401, "Unauthorized"))
 	interrupted := errors.New("interrupted")
 	ctx, cancel := context.WithCancelCause(context.Background())

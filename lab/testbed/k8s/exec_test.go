@@ -8,7 +8,7 @@ import (
 	"windtunnel/lab/testbed/remote"
 )
 
-func TestAWriteToAnEndedProgramSaysWhyItEnded(t *testing.T) {
+func TestTheErrorOfAWriteToAnEndedProgramHasTheReason(t *testing.T) {
 	p := must.Get(remote.Start("true"))(t)
 	reason := errors.New("the pod was deleted")
 	s := &session{Process: p, why: func(error) error { return reason }}

@@ -112,7 +112,7 @@ func withTaint(n *nodeObject) {
 	n.Spec.Taints = []taint{{"x", "NoSchedule"}}
 }
 
-func TestNodesAreChosenOrTheirStateIsSaid(t *testing.T) {
+func TestNodesAreChosenOrTheErrorHasTheirState(t *testing.T) {
 	all := []nodeObject{ready("d"), ready("c"), ready("b", cordoned), ready("a", down), ready("t", withTaint), ready("s", silentlyDown)}
 	for _, x := range []struct {
 		names []string
@@ -176,7 +176,7 @@ func TestChosenNodesRunLinuxOnOneArchitecture(t *testing.T) {
 	}
 }
 
-func TestPodsThatCannotRunSayWhy(t *testing.T) {
+func TestPodsThatCannotRunHaveAReason(t *testing.T) {
 	containers := func(state string) (list []containerStatus) {
 		must.Succeed(t, json.Unmarshal([]byte(`[{"image": "reg/w:1", "state": {`+state+`}}]`), &list))
 		return list

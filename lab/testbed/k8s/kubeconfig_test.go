@@ -26,7 +26,7 @@ current-context: %s
 
 // A resumed run uses the cluster of its run, also from another directory, with another current
 // context and another $KUBECONFIG.
-func TestTheClusterIsRecordedForGood(t *testing.T) {
+func TestAResumedRunUsesTheClusterOfItsRun(t *testing.T) {
 	needKubectl(t)
 	dir := t.TempDir()
 	file, home, empty := filepath.Join(dir, "kc"), filepath.Join(dir, ".kube", "config"), filepath.Join(dir, "empty")
@@ -69,7 +69,7 @@ func TestAPathWithAColonIsOneFile(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsNoKubeconfigIsNamed(t *testing.T) {
+func TestAFileThatIsNotAKubeconfigIsNamed(t *testing.T) {
 	needKubectl(t)
 	t.Setenv("HOME", t.TempDir())
 	t.Chdir(t.TempDir())

@@ -267,7 +267,7 @@ func TestTheHostStaysAsItWas(t *testing.T) {
 	must.Equal(t, before, state())
 }
 
-func TestWhatCannotBeBuiltIsRefusedWithTheReason(t *testing.T) {
+func TestAFabricThatCannotBeBuiltIsRefusedWithTheReason(t *testing.T) {
 	x := executor(t)
 	for _, c := range []struct {
 		nodes int
@@ -296,7 +296,7 @@ func TestWhatCannotBeBuiltIsRefusedWithTheReason(t *testing.T) {
 
 // Testbeds that follow each other closely do not trip over what is left of the
 // one before: its namespaces and NAPI threads end in the kernel's own time.
-func TestTestbedsFollowEachOtherAtOnce(t *testing.T) {
+func TestTestbedsCanFollowEachOtherWithoutAPause(t *testing.T) {
 	x := executor(t)
 	for i := range 12 {
 		tb, err := x.Up(context.Background(), testbed.Spec{ID: testID(t), Nodes: 2, Fabric: fabric(nil)})

@@ -136,7 +136,7 @@ func TestATeamLosesNothing(t *testing.T) {
 }
 
 // A cut link's flows go over the others as soon as the team has noticed.
-func TestATeamGoesOnWhenALinkIsCut(t *testing.T) {
+func TestATeamContinuesWhenALinkIsCut(t *testing.T) {
 	f := teamOf(2)
 	f.Cut = time.Second
 	tb := up(t, executor(t), 2, f)

@@ -79,7 +79,7 @@ func arrived(t *testing.T, tb *Testbed, before counters) counters {
 // The signs of a faithful wire, in every profile: no frame above the MTU
 // reaches the receiver; plain TCP comes up merged; hardly a frame is lost when
 // the wire is full and none when the sender is paced.
-func TestTheWireIsFaithful(t *testing.T) {
+func TestTheWireKeepsTheMTUMergesTCPAndLosesFewFrames(t *testing.T) {
 	x := executor(t)
 	for _, profile := range profiles {
 		t.Run(string(profile), func(t *testing.T) {
@@ -276,7 +276,7 @@ func placesIn(t *testing.T, w *wire, s *space.Space) map[int]uint64 {
 }
 
 // On a plain veth pair, too, each side's work is on its own CPUs.
-func TestAPlainVethPairKeepsTheSidesApart(t *testing.T) {
+func TestEachSideOfAPlainVethPairUsesItsOwnCPUs(t *testing.T) {
 	tb := up(t, executor(t), 2, fabric(func(f *suite.Fabric) { f.Kind = suite.Veth }))
 	counter := &wire{space: tb.nodes[0].space} // for its programs only
 	must.Succeed(t, counter.load(fabric(nil), true))

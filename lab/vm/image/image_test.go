@@ -91,7 +91,7 @@ func TestAnImageIsBuiltOnceForTheSameContents(t *testing.T) {
 	}
 }
 
-func TestOldImagesGoAndTheOnesInUseStay(t *testing.T) {
+func TestOldImagesAreRemovedAndImagesInUseStay(t *testing.T) {
 	folder := t.TempDir()
 	for i := range kept + 3 {
 		path := filepath.Join(folder, "image-"+string(rune('a'+i))+".cpio.gz")
@@ -126,7 +126,7 @@ func TestAProgramWithoutItsSectionsIsShorterAndRuns(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoProgramStaysAsItIs(t *testing.T) {
+func TestAFileThatIsNotAProgramIsUnchanged(t *testing.T) {
 	for _, text := range []string{"", "#!/bin/sh\n", "\x7fELF\x02\x01\x01"} {
 		if got := withoutSections([]byte(text)); string(got) != text {
 			t.Errorf("%q became %q", text, got)
@@ -134,7 +134,7 @@ func TestWhatIsNoProgramStaysAsItIs(t *testing.T) {
 	}
 }
 
-func TestAnInitThatIsNotThereIsNamed(t *testing.T) {
+func TestAMissingInitIsNamed(t *testing.T) {
 	s := spec(t)
 	s.Init = filepath.Join(t.TempDir(), "none")
 	if _, err := Built(s, t.TempDir()); err == nil || !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), s.Init) {

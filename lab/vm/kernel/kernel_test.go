@@ -63,7 +63,7 @@ func tree(t *testing.T) string {
 	return root
 }
 
-func TestModulesComeAfterWhatTheyNeedAndBuiltInOnesNotAtAll(t *testing.T) {
+func TestModulesComeAfterTheirDependenciesAndBuiltInOnesAreOmitted(t *testing.T) {
 	k := must.Get(find([]string{tree(t)}))(t)
 	plan := must.Get(k.Plan(Required))(t)
 	var names []string
@@ -80,7 +80,7 @@ func TestTheNewestKernelThatHasItsModulesIsTaken(t *testing.T) {
 	}
 }
 
-func TestWithoutAKernelTheRemedyIsNamedAndWhatEachLacks(t *testing.T) {
+func TestTheErrorOfAMissingKernelHasTheRemedyAndWhatEachLacks(t *testing.T) {
 	root := t.TempDir()
 	_, err := find([]string{root})
 	if !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), FetchCommand) {

@@ -16,7 +16,7 @@ import (
 
 var samePrefix = cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
 
-func TestConfigFillsInWhatIsLeftOut(t *testing.T) {
+func TestConfigFillsInDefaults(t *testing.T) {
 	got := must.Get(parseConfig([]byte("node: a\n"), "/etc/vrouter"))(t)
 	want := Config{
 		Node: "a", Socket: "/run/vrouter/a.sock", StateDir: "/var/lib/vrouter/a", RunDir: "/run/vrouter",
@@ -61,7 +61,7 @@ flow_closed: 2s
 	must.Equal(t, want, got, samePrefix)
 }
 
-func TestConfigIsRefusedWithTheFieldAndTheRemedy(t *testing.T) {
+func TestAnInvalidConfigIsRefusedWithTheFieldAndTheRemedy(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                    "node: is missing",
 		"node: a/b":                           `node: "a/b" is not a valid name`,
@@ -94,7 +94,7 @@ func TestConfigIsRefusedWithTheFieldAndTheRemedy(t *testing.T) {
 	must.Fail(t, err, "a unix socket's path at most 107")
 }
 
-func TestConfigListsEverythingThatIsWrong(t *testing.T) {
+func TestTheErrorOfAConfigListsEveryMistake(t *testing.T) {
 	_, err := parseConfig([]byte("xdp: on\nflow_idle: 1ms\n"), "/")
 	for _, want := range []string{"node:", "xdp:", "flow_idle:"} {
 		must.Fail(t, err, want)

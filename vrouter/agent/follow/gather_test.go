@@ -22,7 +22,7 @@ func (f *Follower) request(answered *int) {
 	f.FollowSoon()
 }
 
-func TestASingleRequestDoesNotWait(t *testing.T) {
+func TestASingleRequestIsAppliedAtOnce(t *testing.T) {
 	f, answered := gatherer()
 	f.request(answered)
 	if *answered != 1 || f.Gathered != nil {

@@ -30,7 +30,7 @@ func smallState() model.State {
 	}
 }
 
-func TestWhatIsKeptIsReadBackAsItWas(t *testing.T) {
+func TestKeptFilesAreReadAsTheyWereWritten(t *testing.T) {
 	k := Kept{filepath.Join(t.TempDir(), "deep", "a"), "a"}
 	if slice, err := k.loadSlice(); err != nil || slice != nil {
 		t.Fatalf("of nothing: %v, %v", slice, err)
@@ -54,7 +54,7 @@ func TestWhatIsKeptIsReadBackAsItWas(t *testing.T) {
 	}
 }
 
-func TestAFileThatCannotBeUsedIsRefusedAndLeftAsItIs(t *testing.T) {
+func TestAnUnusableFileIsRefusedAndUnchanged(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"cut short":      {`{"version":1,"node":"a","state":{"no`, "the file is damaged"},
 		"empty":          {``, "the file is damaged"},
@@ -114,7 +114,7 @@ func TestAFullDiskRefusesAndLeavesTheOldFile(t *testing.T) {
 	}
 }
 
-func TestWhatACrashLeftIsSweptAndStrangersFilesStay(t *testing.T) {
+func TestPartialFilesOfACrashAreDeletedAndOtherFilesStay(t *testing.T) {
 	k := Kept{t.TempDir(), "a"}
 	stranger := filepath.Join(k.dir, "notes.txt")
 	for _, path := range []string{filepath.Join(k.dir, ".node.json123"), stranger} {

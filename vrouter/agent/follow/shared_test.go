@@ -13,7 +13,7 @@ import (
 
 // The store is reached from the node's network namespace, where 127.0.0.1 is another address than
 // on the host. An error must say so.
-func TestAStoreThatIsNotInTheNodesNamespaceIsSaid(t *testing.T) {
+func TestTheErrorOfAStoreOutsideTheNodesNamespaceSaysSo(t *testing.T) {
 	t.Parallel()
 	here := agenttest.NewSpace(t, "store")
 	for _, c := range []config.Config{

@@ -59,7 +59,7 @@ func TestNoXDPUnderAVLANDeviceOfTheFabric(t *testing.T) {
 }
 
 // If only the reason against XDP changes, the programs are not attached again.
-func TestAnotherReasonAgainstXDPAttachesNothing(t *testing.T) {
+func TestAnotherReasonAgainstXDPDoesNotAttachThePrograms(t *testing.T) {
 	device := &netlink.Dummy{LinkAttrs: netlink.LinkAttrs{Name: "fab", Index: 7}}
 	tables := func(e model.Encapsulation) *fib.Compiled {
 		return &fib.Compiled{Tables: fib.Tables{Nexthops: map[uint32]layout.Nexthop{1: {Type: layout.Tunnel, Encap: layout.Number(e)}}}}

@@ -30,7 +30,7 @@ func newSound(t *testing.T) *faulty {
 }
 
 // A pass after an event about the device of one port repairs that port and looks at no other.
-func TestAnEventOfADeviceCostsALookAtItsPort(t *testing.T) {
+func TestAnEventOfADeviceChecksOnlyItsPort(t *testing.T) {
 	n := newSound(t)
 	must.Eventually(t, "all ports", n.settled)
 	port := n.state.Ports[0].Name

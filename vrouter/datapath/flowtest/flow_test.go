@@ -120,7 +120,7 @@ func (h *harness) onlyKey() layout.FlowKey {
 	return k
 }
 
-func TestAnEchoRequestIsNoReplyToOneWithItsIdentifier(t *testing.T) {
+func TestAnEchoRequestIsNotAReplyToOneWithItsIdentifier(t *testing.T) {
 	h := load(t)
 	h.apply(outOnly)
 	h.expect("ping", admitted, fromWorkload, icmp(local4.Addr(), remote4.Addr(), 8, 5))
@@ -245,7 +245,7 @@ func TestIPv4OptionsAreSkipped(t *testing.T) {
 	}
 }
 
-func TestFramesThatAreNoIPAndNeighbourDiscoveryPassUntracked(t *testing.T) {
+func TestFramesOtherThanIPAndNeighbourDiscoveryPassWithoutAFlow(t *testing.T) {
 	h := load(t)
 	h.apply(policy{generation: 1})
 	arp := append(serialize(ethernet(0x0806)), make([]byte, 46)...)
@@ -268,7 +268,7 @@ func TestTheInnerVersionCountsWhereTheEthernetTypeIsTheOuterPackets(t *testing.T
 	h.flow(flowKey(17, local6, remote6))
 }
 
-func TestWhatIsCutShortIsMalformed(t *testing.T) {
+func TestAPacketThatIsCutShortIsMalformed(t *testing.T) {
 	h := load(t)
 	h.apply(policy{generation: 1, allowIn: true, allowOut: true})
 	for _, c := range []struct {

@@ -121,7 +121,7 @@ func TestAdmitJudgesOtherPacketsOfAKnownFlow(t *testing.T) {
 }
 
 // An IPv6 packet with mapped addresses would have the key of an IPv4 flow.
-func TestMappedAddressesAreNoIPv4Flow(t *testing.T) {
+func TestMappedAddressesAreNotAnIPv4Flow(t *testing.T) {
 	h := load(t)
 	h.apply(outOnly)
 	k := h.established(17, local4, remote4)

@@ -7,9 +7,9 @@ import (
 	"windtunnel/vrouter/layout"
 )
 
-// TestOneNetworkLeavesRoomForOthers opens as many flows as each port may have, in a
+// TestOneNetworkCannotFillTheFlowTable opens as many flows as each port may have, in a
 // table of 60 entries.
-func TestOneNetworkLeavesRoomForOthers(t *testing.T) {
+func TestOneNetworkCannotFillTheFlowTable(t *testing.T) {
 	const second, other = vifKey + 1, vifKey + 2 // a port of the same network, and one of another
 	h := load(t, quotas(60))
 	h.put(h.Vifs, uint32(second), layout.Vif{ID: second, VRF: 7, Flags: layout.VifPolicy})

@@ -49,7 +49,7 @@ func TestAnICMPErrorPassesWithTheFlowThatItQuotes(t *testing.T) {
 	}
 }
 
-func TestTheWorkloadMayReportErrorsOfWhatItWasSent(t *testing.T) {
+func TestAWorkloadMaySendErrorsAboutPacketsThatItReceived(t *testing.T) {
 	for _, f := range families {
 		kind := uint8(3)
 		if f.local.Addr().Is6() {
@@ -65,7 +65,7 @@ func TestTheWorkloadMayReportErrorsOfWhatItWasSent(t *testing.T) {
 	}
 }
 
-func TestAQuoteOfTheLeastLengthSuffices(t *testing.T) {
+func TestAQuoteOfTheMinimumLengthSuffices(t *testing.T) {
 	h := load(t)
 	h.apply(outOnly)
 	out := tcp(local4, remote4, "S")

@@ -166,7 +166,7 @@ func TestTheDefaultOfTheDirectionDecidesWhatNoRuleMatches(t *testing.T) {
 	}
 }
 
-func TestWithoutAPolicyNothingNewPassesAndNothingOldIsCut(t *testing.T) {
+func TestWithoutAPolicyOnlyKnownFlowsPass(t *testing.T) {
 	h := load(t)
 	h.apply(policy{generation: 1, allowOut: true})
 	h.expect("first", admitted, fromWorkload, udp(local4, remote4, 1))

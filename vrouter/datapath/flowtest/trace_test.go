@@ -29,7 +29,7 @@ func (h *harness) steps() (all []string) {
 	return all
 }
 
-func TestTracingLooksButLeavesNoMark(t *testing.T) {
+func TestTracingDoesNotChangeTheFlowTable(t *testing.T) {
 	h := load(t, traced)
 	h.apply(policy{generation: 1, rules: []rule{{}, {egress: true, allow: true, protocol: 17}}})
 	h.compose(21, 22)

@@ -35,7 +35,7 @@ func TestRandomStatesAreValidAndSoAreTheirMutations(t *testing.T) {
 	}
 }
 
-func TestTheSameRandomnessMakesTheSameState(t *testing.T) {
+func TestTheSameSeedMakesTheSameState(t *testing.T) {
 	a, b := Random(rand.New(rand.NewPCG(7, 7)), 30), Random(rand.New(rand.NewPCG(7, 7)), 30)
 	if !reflect.DeepEqual(a, b) {
 		t.Error("two states of one seed differ")
@@ -64,7 +64,7 @@ func TestRandomStatesHaveEveryKindOfObject(t *testing.T) {
 	}
 }
 
-func TestRandomStatesReadAsTheyWereWritten(t *testing.T) {
+func TestRandomStatesAreReadAsTheyWereWritten(t *testing.T) {
 	for seed := range uint64(60) {
 		s := Random(rand.New(rand.NewPCG(seed, 8)), 20)
 		text := must.Get(json.Marshal(s))(t)
