@@ -68,10 +68,20 @@ func (t *tx) Exec(statement string, args ...any) (sql.Result, error) {
 	return t.ExecContext(t.ctx, t.dialect.bind(statement), t.arguments(args)...)
 }
 
-// Query executes a statement that returns rows. The caller must close them before the next
-// statement.
-func (t *tx) Query(statement string, args ...any) (*sql.Rows, error) {
-	return t.QueryContext(t.ctx, t.dialect.bind(statement), t.arguments(args)...)
+// each executes a statement that returns rows, and calls read with each of them. read must not
+// execute another statement.
+func (t *tx) each(statement string, args []any, read func(*sql.Rows) error) error {
+	rows, err := t.QueryContext(t.ctx, t.dialect.bind(statement), t.arguments(args)...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		if err := read(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
 }
 
 // QueryRow executes a statement that returns one row.

@@ -4,7 +4,9 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"windtunnel/lab/sample"
@@ -31,10 +33,15 @@ func (s *Store) Load(name string) (*RunData, error) {
 		if err := data.loadHead(t, name); err != nil {
 			return err
 		}
-		if err := data.loadSamples(t); err != nil {
+		of, metrics := rowsOf{"run_id = ?", []any{data.Run.ID}}, []sample.Metric(nil)
+		if data.Plan.Large() {
+			metrics = []sample.Metric{sample.Throughput, sample.Transactions}
+		}
+		var err error
+		if data.IDs, data.Samples, err = of.samples(t, "id", !data.Plan.Large()); err != nil {
 			return err
 		}
-		if err := data.loadMetrics(t); err != nil {
+		if err := of.metrics(t, metrics, data.IDs, data.Samples); err != nil {
 			return err
 		}
 		return data.loadProfiles(t)
@@ -104,12 +111,7 @@ func (d *RunData) loadRun(t *tx, id string, measured measured) error {
 }
 
 func (d *RunData) loadSkips(t *tx) error {
-	rows, err := t.Query("SELECT scenario, reason FROM skip WHERE run_id = ?", d.Run.ID)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
+	return t.each("SELECT scenario, reason FROM skip WHERE run_id = ?", []any{d.Run.ID}, func(rows *sql.Rows) error {
 		var scenario, reason string
 		if err := rows.Scan(&scenario, &reason); err != nil {
 			return err
@@ -118,30 +120,30 @@ func (d *RunData) loadSkips(t *tx) error {
 			d.Run.Skipped = make(map[string]string)
 		}
 		d.Run.Skipped[scenario] = reason
-	}
-	return rows.Err()
+		return nil
+	})
 }
 
-func (d *RunData) loadSamples(t *tx) error {
-	details := "latency, series_json, hops_json, warnings_json, commands_json"
-	if d.Plan.Large() {
-		details = "NULL, NULL, NULL, NULL, NULL"
+// rowsOf is the condition for rows of the table sample, with its parameters.
+type rowsOf struct {
+	where string
+	args  []any
+}
+
+// samples reads the samples in the order of an expression. Their metrics and profiles are not read.
+// Without details it omits what can be large: series, hops, latency histograms, warnings and commands.
+func (of rowsOf) samples(t *tx, order string, details bool) (ids []int64, list []sample.Sample, err error) {
+	columns := "latency, series_json, hops_json, warnings_json, commands_json"
+	if !details {
+		columns = "NULL, NULL, NULL, NULL, NULL"
 	}
-	rows, err := t.Query("SELECT id, scenario, block, position, attempt, started, took_ns, failure_kind, failure_message, "+
-		details+", gates_json, flags_json, profiled, limited_by FROM sample WHERE run_id = ? ORDER BY id", d.Run.ID)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
+	err = t.each("SELECT id, scenario, block, position, attempt, started, took_ns, failure_kind, failure_message, "+
+		columns+", gates_json, flags_json, profiled, limited_by FROM sample WHERE "+of.where+" ORDER BY "+order, of.args, func(rows *sql.Rows) error {
 		id, s, err := scanSample(rows)
-		if err != nil {
-			return err
-		}
-		d.IDs = append(d.IDs, id)
-		d.Samples = append(d.Samples, s)
-	}
-	return rows.Err()
+		ids, list = append(ids, id), append(list, s)
+		return err
+	})
+	return ids, list, err
 }
 
 func scanSample(rows *sql.Rows) (id int64, s sample.Sample, err error) {
@@ -174,56 +176,46 @@ func scanSample(rows *sql.Rows) (id int64, s sample.Sample, err error) {
 	return id, s, nil
 }
 
-// loadMetrics reads the metrics of all samples with one query. Both d.Samples and the
-// rows are in the order of the sample IDs.
-func (d *RunData) loadMetrics(t *tx) error {
-	which := ""
-	if d.Plan.Large() {
-		which = fmt.Sprintf(" AND metric IN ('%s', '%s')", sample.Throughput, sample.Transactions)
+// metrics reads the metrics of the samples with one query; wanted nil: all of them.
+func (of rowsOf) metrics(t *tx, wanted []sample.Metric, ids []int64, samples []sample.Sample) error {
+	which, args := "", slices.Clone(of.args)
+	if wanted != nil {
+		which = " AND metric IN (?" + strings.Repeat(", ?", len(wanted)-1) + ")"
 	}
-	rows, err := t.Query("SELECT sample_id, metric, value FROM metric WHERE sample_id IN (SELECT id FROM sample WHERE run_id = ?)"+which+" ORDER BY sample_id", d.Run.ID)
-	if err != nil {
-		return err
+	for _, m := range wanted {
+		args = append(args, string(m))
 	}
-	defer func() { _ = rows.Close() }()
+	index := indexes(ids)
 	names := make(map[string]sample.Metric) // one string for each name, not one for each row
-	i := 0
-	for rows.Next() {
+	return t.each("SELECT sample_id, metric, value FROM metric WHERE sample_id IN (SELECT id FROM sample WHERE "+of.where+")"+which, args, func(rows *sql.Rows) error {
 		var id int64
 		var name sql.RawBytes
 		var value float64
 		if err := rows.Scan(&id, &name, &value); err != nil {
 			return err
 		}
-		for i < len(d.IDs) && d.IDs[i] < id {
-			i++
-		}
-		if i == len(d.IDs) {
-			break
-		}
 		metric, ok := names[string(name)]
 		if !ok {
 			metric = sample.Metric(name)
 			names[string(metric)] = metric
 		}
-		if d.Samples[i].Metrics == nil {
-			d.Samples[i].Metrics = make(sample.Metrics)
+		i, ok := index[id]
+		if !ok { // of another state of a file without locks, which is read again
+			return nil
 		}
-		d.Samples[i].Metrics[metric] = value
-	}
-	return rows.Err()
+		if samples[i].Metrics == nil {
+			samples[i].Metrics = make(sample.Metrics)
+		}
+		samples[i].Metrics[metric] = value
+		return nil
+	})
 }
 
 // loadProfiles reads the profiles of all samples.
 func (d *RunData) loadProfiles(t *tx) error {
-	rows, err := t.Query(`SELECT sample_id, side, cores, data FROM profile
-		WHERE sample_id IN (SELECT id FROM sample WHERE run_id = ?) ORDER BY sample_id, side DESC`, d.Run.ID)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }()
 	index := indexes(d.IDs)
-	for rows.Next() {
+	return t.each(`SELECT sample_id, side, cores, data FROM profile
+		WHERE sample_id IN (SELECT id FROM sample WHERE run_id = ?) ORDER BY sample_id, side DESC`, []any{d.Run.ID}, func(rows *sql.Rows) error {
 		var id int64
 		var p sample.Profile
 		if err := rows.Scan(&id, &p.Side, &p.Cores, &p.Data); err != nil {
@@ -231,8 +223,8 @@ func (d *RunData) loadProfiles(t *tx) error {
 		}
 		s := &d.Samples[index[id]]
 		s.Profiles = append(s.Profiles, p)
-	}
-	return rows.Err()
+		return nil
+	})
 }
 
 // indexes returns the index of each ID.

@@ -211,20 +211,14 @@ func (p *postgres) check(ctx context.Context, conn *sql.Conn, newest int) (versi
 // connection ends. It must be the first query of a transaction, so that a run that ends
 // meanwhile is not taken for an interrupted run.
 func (p *postgres) measuring(t *tx) (measured, error) {
-	rows, err := t.Query("SELECT " + lockKey + " FROM pg_locks WHERE " + lockIsAdvisory)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
 	held := map[int64]bool{}
-	for rows.Next() {
+	err := t.each("SELECT "+lockKey+" FROM pg_locks WHERE "+lockIsAdvisory, nil, func(rows *sql.Rows) error {
 		var key int64
-		if err := rows.Scan(&key); err != nil {
-			return nil, err
-		}
+		err := rows.Scan(&key)
 		held[key] = true
-	}
-	return func(run, _ string) bool { return held[p.runKey(run)] }, rows.Err()
+		return err
+	})
+	return func(run, _ string) bool { return held[p.runKey(run)] }, err
 }
 
 // The key of an advisory lock in the view pg_locks, and the condition for a lock of this

@@ -2,11 +2,8 @@ package results
 
 import (
 	"database/sql"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"windtunnel/lab/sample"
@@ -33,10 +30,14 @@ func (s *Store) Progress(runID string, after int64, metrics ...sample.Metric) (*
 		if err := p.loadState(t, runID); err != nil {
 			return err
 		}
-		if err := p.loadSamples(t, runID, after); err != nil || len(p.IDs) == 0 || len(metrics) == 0 {
+		// The sign before id makes SQLite find the samples by the run and not by the ID: the rows of
+		// other runs can be many and large.
+		of := rowsOf{"run_id = ? AND +id > ?", []any{runID, after}}
+		var err error
+		if p.IDs, p.Samples, err = of.samples(t, "+id", false); err != nil || len(p.IDs) == 0 || len(metrics) == 0 {
 			return err
 		}
-		return p.loadMetrics(t, runID, after, metrics)
+		return of.metrics(t, metrics, p.IDs, p.Samples)
 	})
 	if err != nil {
 		return nil, err
@@ -71,69 +72,4 @@ func (p *Progress) loadState(t *tx, runID string) error {
 	p.Status = measured.status(p.Status, runID, by)
 	_, p.Finished, err = times(started, finished)
 	return err
-}
-
-// loadSamples reads the samples. The sign before id makes SQLite find them by the run and
-// not by the ID: the rows of other runs can be many and large.
-func (p *Progress) loadSamples(t *tx, runID string, after int64) error {
-	rows, err := t.Query(`SELECT id, scenario, block, position, attempt, started, took_ns, failure_kind, failure_message,
-		gates_json, flags_json, profiled, limited_by FROM sample WHERE run_id = ? AND +id > ? ORDER BY +id`, runID, after)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		var id int64
-		var s sample.Sample
-		var started string
-		var kind, message sql.NullString
-		var gates, flags sql.RawBytes
-		if err := rows.Scan(&id, &s.Scenario, &s.Block, &s.Position, &s.Attempt, &started, &s.Took, &kind, &message, &gates, &flags, &s.Profiled, &s.Limit); err != nil {
-			return err
-		}
-		if s.Started, err = time.Parse(stampLayout, started); err != nil {
-			return damaged(fmt.Sprintf("start of sample %d", id), err)
-		}
-		if kind.Valid {
-			s.Failure = &sample.Failure{Kind: sample.FailureKind(kind.String), Message: message.String}
-		}
-		for text, into := range map[*sql.RawBytes]*[]sample.Gate{&gates: &s.Gates, &flags: &s.Flags} {
-			if *text == nil {
-				continue
-			}
-			if err := json.Unmarshal(*text, into); err != nil {
-				return damaged(fmt.Sprintf("checks of sample %d (%s, block %d)", id, s.Scenario, s.Block), err)
-			}
-		}
-		p.IDs, p.Samples = append(p.IDs, id), append(p.Samples, s)
-	}
-	return rows.Err()
-}
-
-func (p *Progress) loadMetrics(t *tx, runID string, after int64, metrics []sample.Metric) error {
-	args := []any{runID, after}
-	for _, m := range metrics {
-		args = append(args, string(m))
-	}
-	rows, err := t.Query(`SELECT sample_id, metric, value FROM metric WHERE sample_id IN (SELECT id FROM sample WHERE run_id = ? AND +id > ?)
-		AND metric IN (?`+strings.Repeat(", ?", len(metrics)-1)+")", args...)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }()
-	index := indexes(p.IDs)
-	for rows.Next() {
-		var id int64
-		var name sample.Metric
-		var value float64
-		if err := rows.Scan(&id, &name, &value); err != nil {
-			return err
-		}
-		s := &p.Samples[index[id]]
-		if s.Metrics == nil {
-			s.Metrics = make(sample.Metrics)
-		}
-		s.Metrics.Set(name, value)
-	}
-	return rows.Err()
 }

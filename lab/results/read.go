@@ -46,24 +46,19 @@ func listRuns(t *tx) ([]RunSummary, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := t.Query(`SELECT id, name, note, headline, suite, title, started, finished, status,
-		` + t.dialect.scenarios() + `, ` + t.dialect.hostname() + `,
+	list := []RunSummary{}
+	err = t.each(`SELECT id, name, note, headline, suite, title, started, finished, status,
+		`+t.dialect.scenarios()+`, `+t.dialect.hostname()+`,
 		(SELECT count(*) FROM skip WHERE run_id = run.id),
 		(SELECT count(*) FROM sample WHERE run_id = run.id),
 		(SELECT count(failure_kind) FROM sample WHERE run_id = run.id), coalesce(engine, ''), coalesce(options_json, '{}'),
 		CASE WHEN plan_json LIKE '%"matrix":%' THEN plan_json ELSE '' END
-		FROM run ORDER BY started DESC, id DESC`)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
-	list := []RunSummary{}
-	for rows.Next() {
+		FROM run ORDER BY started DESC, id DESC`, nil, func(rows *sql.Rows) error {
 		var r RunSummary
 		var started, by, options, matrixPlan string
 		var finished sql.NullString
 		if err := rows.Scan(&r.ID, &r.Name, &r.Note, &r.Headline, &r.Suite, &r.Title, &started, &finished, &r.Status, &r.Scenarios, &r.Machine, &r.Skipped, &r.Samples, &r.Failures, &by, &options, &matrixPlan); err != nil {
-			return nil, err
+			return err
 		}
 		r.Scenarios *= pairsOf(matrixPlan)
 		if json.Unmarshal([]byte(options), &r.Options) == nil { // of damaged options the list has none
@@ -71,11 +66,12 @@ func listRuns(t *tx) ([]RunSummary, error) {
 		}
 		r.Status = measured.status(r.Status, r.ID, by)
 		if r.Started, r.Finished, err = times(started, finished); err != nil {
-			return nil, fmt.Errorf("run %s: %w", r.ID, err)
+			return fmt.Errorf("run %s: %w", r.ID, err)
 		}
 		list = append(list, r)
-	}
-	return list, rows.Err()
+		return nil
+	})
+	return list, err
 }
 
 // pairsOf returns the number of pairs of hosts in a plan. It returns 1 if the plan has no matrix,
@@ -92,34 +88,25 @@ func pairsOf(planJSON string) int {
 // sampleID is from AppendSample or from RunData.IDs.
 func (s *Store) LoadOutputs(sampleID int64) (list []sample.Output, err error) {
 	err = s.read(fmt.Sprintf("load the outputs of sample %d from", sampleID), func(t *tx) error {
-		list, err = loadOutputs(t, sampleID)
-		return err
+		list = nil
+		return t.each("SELECT role, exit, stdout_zstd, stderr_zstd FROM output WHERE sample_id = ? ORDER BY ordinal", []any{sampleID}, func(rows *sql.Rows) error {
+			var o sample.Output
+			var stdout, stderr []byte
+			if err := rows.Scan(&o.Role, &o.Exit, &stdout, &stderr); err != nil {
+				return err
+			}
+			var err error
+			if o.Stdout, err = decompress(stdout); err == nil {
+				o.Stderr, err = decompress(stderr)
+			}
+			if err != nil {
+				return damaged(o.Role, err)
+			}
+			list = append(list, o)
+			return nil
+		})
 	})
 	return list, err
-}
-
-func loadOutputs(t *tx, sampleID int64) ([]sample.Output, error) {
-	rows, err := t.Query("SELECT role, exit, stdout_zstd, stderr_zstd FROM output WHERE sample_id = ? ORDER BY ordinal", sampleID)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
-	var list []sample.Output
-	for rows.Next() {
-		var o sample.Output
-		var stdout, stderr []byte
-		if err := rows.Scan(&o.Role, &o.Exit, &stdout, &stderr); err != nil {
-			return nil, err
-		}
-		if o.Stdout, err = decompress(stdout); err == nil {
-			o.Stderr, err = decompress(stderr)
-		}
-		if err != nil {
-			return nil, damaged(o.Role, err)
-		}
-		list = append(list, o)
-	}
-	return list, rows.Err()
 }
 
 // read runs f in one transaction. All queries of f see the same state of the store, also

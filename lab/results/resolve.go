@@ -54,21 +54,14 @@ func resolve(t *tx, name string) (string, error) {
 type runName struct{ id, name string }
 
 // listNames lists every run, newest first.
-func listNames(t *tx) ([]runName, error) {
-	rows, err := t.Query("SELECT id, name FROM run ORDER BY started DESC, id DESC")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
-	var runs []runName
-	for rows.Next() {
+func listNames(t *tx) (runs []runName, err error) {
+	err = t.each("SELECT id, name FROM run ORDER BY started DESC, id DESC", nil, func(rows *sql.Rows) error {
 		var r runName
-		if err := rows.Scan(&r.id, &r.name); err != nil {
-			return nil, err
-		}
+		err := rows.Scan(&r.id, &r.name)
 		runs = append(runs, r)
-	}
-	return runs, rows.Err()
+		return err
+	})
+	return runs, err
 }
 
 // mustExist returns an error if no run has exactly this ID. No other process changes the
