@@ -356,10 +356,13 @@ func (f *Fleet) Reach(ctx context.Context) error {
 
 // await waits until a condition holds. It checks the condition with mu held.
 func (f *Fleet) await(ctx context.Context, condition func() bool) error {
-	for {
+	check := func() (holds bool, changed <-chan struct{}, problem error) {
 		f.mu.RLock()
-		holds, changed, problem := condition(), f.changed, f.problem
-		f.mu.RUnlock()
+		defer f.mu.RUnlock()
+		return condition(), f.changed, f.problem
+	}
+	for {
+		holds, changed, problem := check()
 		if holds {
 			return nil
 		}

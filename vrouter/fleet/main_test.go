@@ -71,10 +71,12 @@ func openEtcd(t testing.TB, c *storetest.Cluster) store.Store {
 	return s
 }
 
-// follow makes one more copy of a store.
+// follow makes one more copy of a store, and waits until it has been read.
 func follow(t testing.TB, s store.Store) *Fleet {
 	t.Helper()
-	return followWith(t, s, Options{Lease: 3 * time.Second})
+	f := followWith(t, s, Options{Lease: 3 * time.Second})
+	must.Succeed(t, f.Reach(ctx(t)))
+	return f
 }
 
 func followWith(t testing.TB, s store.Store, o Options) *Fleet {

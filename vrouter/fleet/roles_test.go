@@ -26,7 +26,7 @@ func TestANodesRoleAllowsOnlyItsOwnPorts(t *testing.T) {
 	open := func(name string) *Fleet {
 		s := must.Get(store.OpenEtcd(address, as(name), c.Dial))(t)
 		t.Cleanup(func() { s.Close() })
-		return follow(t, s)
+		return followWith(t, s, Options{}) // a user without a role reads nothing
 	}
 	admin := must.Get(store.OpenAdmin(address, as("admin"), c.Dial))(t)
 	t.Cleanup(func() { admin.Close() })
