@@ -31,7 +31,7 @@ func TestTheQuickStartWorks(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	shell := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", tidy+commands)
-	shell.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "TMPDIR="+dir)
+	shell.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "TMPDIR="+t.TempDir())
 	text, err := shell.CombinedOutput()
 	if err != nil {
 		t.Fatalf("run the commands of the quickstart: %v\n%s", err, text)
