@@ -53,8 +53,12 @@ func (d *Datapath) Differs(want fib.Tables) (map[Entry]bool, error) {
 	return all, err
 }
 
-// write makes the maps equal to want. have has the present entries; nil: write reads them.
+// write makes the maps equal to want. have has the present entries; nil: write reads them, unless the maps are new.
 func (d *Datapath) write(want fib.Tables, have *fib.Tables) (Changes, error) {
+	if d.isNew && have == nil {
+		have = &fib.Tables{} // reading many empty entries takes time
+	}
+	d.isNew = false
 	steps, err := d.plan(want, have)
 	if err != nil {
 		return Changes{}, err

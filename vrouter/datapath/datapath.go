@@ -46,6 +46,7 @@ type Datapath struct {
 	services   services        // what SetServices wrote
 	watch      FlowWatch       // WatchFlows
 	preemptRT  bool            // the programs must not use their caches
+	isNew      bool            // the maps are new, and nothing was written
 }
 
 // Open loads the programs, on the maps that are pinned where they are of the
@@ -61,15 +62,18 @@ func Open(o Options) (*Datapath, error) {
 		return nil, fmt.Errorf("lift the limit on locked memory: %w (run as root)", err)
 	}
 	d := &Datapath{options: o, generation: filepath.Join(o.Pins, generationName(o.Limits)), metadata: sync.OnceValue(tryMetadata), preemptRT: isPreemptRT()}
-	for _, dir := range []string{d.generation, d.linkDir()} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, fmt.Errorf("make a place for pins: %w (is %s a bpf filesystem?)", err, o.Pins)
-		}
+	err := os.MkdirAll(d.linkDir(), 0o700)
+	if err == nil {
+		err = os.Mkdir(d.generation, 0o700)
+		d.isNew = err == nil
+	}
+	if err != nil && !errors.Is(err, os.ErrExist) {
+		return nil, fmt.Errorf("make a place for pins: %w (is %s a bpf filesystem?)", err, o.Pins)
 	}
 	if err := d.load(); err != nil {
 		return nil, err
 	}
-	err := d.openTC()
+	err = d.openTC()
 	if err == nil {
 		d.ids, err = d.programIDs()
 	}

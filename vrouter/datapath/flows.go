@@ -154,7 +154,7 @@ func (d *Datapath) ExpireFlows() (removed, left int, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	counts, err := d.beginCount()
+	counts, err := d.beginCount(before)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -194,7 +194,7 @@ func (d *Datapath) ExpireFlows() (removed, left int, err error) {
 	for k := range orphans {
 		counts.add(k.Vif, 0, -1)
 	}
-	return removed + len(orphans), int(counts.vrfs[0]), errors.Join(d.removeOrphans(orphans, now), counts.end(d))
+	return removed + len(orphans), int(counts.vrfs.now[0]), errors.Join(d.removeOrphans(orphans, now), counts.end())
 }
 
 // removeOrphans deletes flows of vifs that do not exist. No packet changes such a flow.

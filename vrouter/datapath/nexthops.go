@@ -2,6 +2,8 @@ package datapath
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -31,10 +33,11 @@ func (t nexthopTable) keys() (map[uint32]uint32, error) {
 
 func (t nexthopTable) each(f func(uint32, layout.Nexthop)) error {
 	keys, err := t.keys()
-	if err != nil {
+	if err != nil || len(keys) == 0 {
 		return err
 	}
-	return t.entries.each(func(key uint32, v layout.Nexthop) {
+	last := slices.Max(slices.Collect(maps.Values(keys))) // the agent allocates the smallest free ids
+	return t.entries.eachBelow(int(last)+1, func(key uint32, v layout.Nexthop) {
 		if keys[key/2] == key {
 			f(key/2, v)
 		}

@@ -3,8 +3,8 @@ package datapath
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
+
+	"github.com/cilium/ebpf"
 )
 
 // usage has the numbers of flows that decide a port's quota: in the port, in its network
@@ -45,25 +45,12 @@ func (d *Datapath) crowdedVifs(vrfs map[uint32]uint32) (map[uint32]bool, error) 
 	if may, err := d.mayCrowd(); !may {
 		return nil, err // reading the counts of all vifs takes time
 	}
-	c, err := d.beginCount()
+	c, err := d.beginCount(vrfs)
 	if err != nil {
 		return nil, err
 	}
-	subtract := func(from map[uint32]uint32) func(uint32, uint32) {
-		return func(id, n uint32) { from[id] -= n }
-	}
-	err = errors.Join(
-		table[uint32, uint32]{"vif_flows_ended", d.maps.VifFlowsEnded, true}.each(subtract(c.vifsBegun)),
-		table[uint32, uint32]{"vrf_flows_ended", d.maps.VrfFlowsEnded, true}.each(subtract(c.vrfsBegun)),
-	)
-	if err != nil {
+	if err := errors.Join(c.vifs.subtract(), c.vrfs.subtract()); err != nil {
 		return nil, err
-	}
-	for vif, n := range c.vifsBegun {
-		c.vifs[vif] = int32(n)
-	}
-	for vrf, n := range c.vrfsBegun {
-		c.vrfs[vrf] = int32(n)
 	}
 	crowded := map[uint32]bool{}
 	for vif, vrf := range vrfs {
@@ -76,50 +63,87 @@ func (d *Datapath) crowdedVifs(vrfs map[uint32]uint32) (map[uint32]bool, error) 
 
 // flowCounts counts flows for the quotas of bpf/quota.h: by vif, and by VRF with the
 // whole table under VRF 0.
-type flowCounts struct {
-	vifs, vrfs           map[uint32]int32  // flows in the table
-	vifsBegun, vrfsBegun map[uint32]uint32 // flows that had begun before the table was read
+type flowCounts struct{ vifs, vrfs flowCount }
+
+// flowCount counts flows by vif or by VRF. It does not count the flows of ids above those in use: a new owner
+// of such an id begins with 0 (renewal).
+type flowCount struct {
+	begun, ended table[uint32, uint32] // flows since the maps were created, by id
+	before       []uint32              // begun before the flow table was read, of the ids in use
+	now          map[uint32]int32      // flows in the table
+}
+
+func (d *Datapath) flowCounts() *flowCounts {
+	count := func(of string, begun, ended *ebpf.Map) flowCount {
+		return flowCount{table[uint32, uint32]{of + "_flows_begun", begun, true}, table[uint32, uint32]{of + "_flows_ended", ended, true}, nil, map[uint32]int32{}}
+	}
+	return &flowCounts{count("vif", d.maps.VifFlowsBegun, d.maps.VifFlowsEnded), count("vrf", d.maps.VrfFlowsBegun, d.maps.VrfFlowsEnded)}
 }
 
 // beginCount starts a count. Call it before you read the flow table. A flow that begins while
 // the table is read may count twice, until the next count.
-func (d *Datapath) beginCount() (*flowCounts, error) {
-	c := &flowCounts{vifs: map[uint32]int32{}, vrfs: map[uint32]int32{}, vifsBegun: map[uint32]uint32{}, vrfsBegun: map[uint32]uint32{}}
-	return c, errors.Join(
-		// An id without flows now can have a count of ended flows from before.
-		table[uint32, uint32]{"vif_flows_ended", d.maps.VifFlowsEnded, true}.each(func(id, _ uint32) { c.vifsBegun[id] = 0 }),
-		table[uint32, uint32]{"vrf_flows_ended", d.maps.VrfFlowsEnded, true}.each(func(id, _ uint32) { c.vrfsBegun[id] = 0 }),
-		table[uint32, uint32]{"vif_flows_begun", d.maps.VifFlowsBegun, true}.each(func(id, n uint32) { c.vifsBegun[id] = n }),
-		table[uint32, uint32]{"vrf_flows_begun", d.maps.VrfFlowsBegun, true}.each(func(id, n uint32) { c.vrfsBegun[id] = n }),
-	)
+// inUse: vif id → VRF.
+func (d *Datapath) beginCount(inUse map[uint32]uint32) (*flowCounts, error) {
+	lastVif, lastVRF := uint32(0), uint32(0)
+	for vif, vrf := range inUse {
+		lastVif, lastVRF = max(lastVif, vif), max(lastVRF, vrf)
+	}
+	c := d.flowCounts()
+	return c, errors.Join(c.vifs.begin(lastVif), c.vrfs.begin(lastVRF))
+}
+
+// firstOf returns the entries of an array up to an index.
+func firstOf(t table[uint32, uint32], last uint32) ([]uint32, error) {
+	all := make([]uint32, min(last+1, t.m.MaxEntries()))
+	return all, t.eachBelow(len(all), func(id, n uint32) { all[id] = n })
+}
+
+func (c *flowCount) begin(last uint32) (err error) {
+	c.before, err = firstOf(c.begun, last)
+	return err
+}
+
+// subtract sets the flows in the table to those that have begun and not ended.
+func (c *flowCount) subtract() error {
+	ended, err := firstOf(c.ended, uint32(len(c.before)-1))
+	for id, n := range c.before {
+		c.now[uint32(id)] = int32(n - ended[id])
+	}
+	return err
+}
+
+// clear says that all flows of an id have ended.
+func (c *flowCount) clear(id uint32) error {
+	var begun uint32
+	if err := c.begun.m.Lookup(id, &begun); err != nil {
+		return fmt.Errorf("read map %s: %w", c.begun.name, err)
+	}
+	return c.ended.put([]uint32{id}, []uint32{begun})
 }
 
 // add adds n flows of a vif and its VRF.
 func (c *flowCounts) add(vif, vrf uint32, n int32) {
-	c.vifs[vif] += n
-	c.vrfs[0] += n
+	c.vifs.now[vif] += n
+	c.vrfs.now[0] += n
 	if vrf != 0 {
-		c.vrfs[vrf] += n
+		c.vrfs.now[vrf] += n
 	}
 }
 
 func (c *flowCounts) usage(vif, vrf, limit uint32) usage {
-	return usage{int64(c.vifs[vif]), int64(c.vrfs[vrf]), int64(c.vrfs[0]), int64(limit)}
+	return usage{int64(c.vifs.now[vif]), int64(c.vrfs.now[vrf]), int64(c.vrfs.now[0]), int64(limit)}
 }
 
 // end writes how many flows have ended: those that had begun and are not in the table.
-func (c *flowCounts) end(d *Datapath) error {
-	return errors.Join(
-		writeEnded(table[uint32, uint32]{"vif_flows_ended", d.maps.VifFlowsEnded, true}, c.vifsBegun, c.vifs),
-		writeEnded(table[uint32, uint32]{"vrf_flows_ended", d.maps.VrfFlowsEnded, true}, c.vrfsBegun, c.vrfs),
-	)
-}
+func (c *flowCounts) end() error { return errors.Join(c.vifs.end(), c.vrfs.end()) }
 
-// writeEnded writes begun − now for each id. The difference can wrap: flows of an older
+// end writes before − now for each id. The difference can wrap: flows of an older
 // map are in the table, but have not begun in this one.
-func writeEnded(t table[uint32, uint32], begun map[uint32]uint32, now map[uint32]int32) error {
-	for id := range now {
-		begun[id] -= uint32(now[id])
+func (c *flowCount) end() error {
+	ids, ended := make([]uint32, len(c.before)), make([]uint32, len(c.before))
+	for i := range ids {
+		ids[i] = uint32(i)
+		ended[i] = c.before[i] - uint32(c.now[ids[i]])
 	}
-	return t.put(slices.Collect(maps.Keys(begun)), slices.Collect(maps.Values(begun)))
+	return c.ended.put(ids, ended)
 }

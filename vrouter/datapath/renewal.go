@@ -43,7 +43,11 @@ func (r *renewal) update() (int, error) {
 	if err := r.removeFlows(); err != nil {
 		return 0, err
 	}
+	flows := r.d.flowCounts()
 	for _, id := range r.vifs {
+		if err := flows.vifs.clear(id); err != nil {
+			return 0, err
+		}
 		if err := r.d.maps.VifStats.Put(id, make([]layout.VifCounters, cpus)); err != nil {
 			return 0, fmt.Errorf("clear the counters of vif %d: %w", id, err)
 		}
@@ -60,7 +64,7 @@ func (r *renewal) update() (int, error) {
 		}
 	}
 	for _, id := range r.vrfs {
-		if err := r.renewVRF(id, cpus); err != nil {
+		if err := r.renewVRF(id, cpus, &flows.vrfs); err != nil {
 			return 0, err
 		}
 	}
@@ -73,7 +77,7 @@ func (r *renewal) update() (int, error) {
 }
 
 // removeFlows removes the flows of an older vif, because a policy lets packets of its flows
-// pass. ExpireFlows corrects the counts of flows for the quotas.
+// pass. ExpireFlows corrects the counts of their VRFs and of the whole table.
 func (r *renewal) removeFlows() error {
 	if len(r.vifs) == 0 {
 		return nil
@@ -97,13 +101,16 @@ func (r *renewal) removeFlows() error {
 	return r.d.removeOrphans(old, now)
 }
 
-func (r *renewal) renewVRF(id uint32, cpus int) error {
+func (r *renewal) renewVRF(id uint32, cpus int, flows *flowCount) error {
 	var now layout.VRF
 	if err := r.d.maps.Vrfs.Lookup(id, &now); err != nil {
 		return fmt.Errorf("read VRF %d: %w", id, err)
 	}
 	if now != (layout.VRF{}) {
 		return nil
+	}
+	if err := flows.clear(id); err != nil {
+		return err
 	}
 	if err := r.d.maps.VrfStats.Put(id, make([]layout.VRFCounters, cpus)); err != nil {
 		return fmt.Errorf("clear the counters of VRF %d: %w", id, err)

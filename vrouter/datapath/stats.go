@@ -1,7 +1,6 @@
 package datapath
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/cilium/ebpf"
@@ -22,7 +21,7 @@ type Outcomes struct {
 // the wire (a superpacket counts its segments). Rx is from the workload.
 func (d *Datapath) VifStats() (map[uint32]layout.VifCounters, error) {
 	all := map[uint32]layout.VifCounters{}
-	err := perCPU(d.maps.VifStats, func(id uint32, cpus []layout.VifCounters) {
+	err := eachEntry("vif_stats", d.maps.VifStats, 0, func(id uint32, cpus []layout.VifCounters) {
 		var s layout.VifCounters
 		for _, c := range cpus {
 			s.RxPackets += c.RxPackets
@@ -54,7 +53,7 @@ func (d *Datapath) VifReceived(id uint32) (packets uint64, err error) {
 // layout.Encapsulations.
 func (d *Datapath) VRFStats() (map[uint32]layout.VRFCounters, error) {
 	all := map[uint32]layout.VRFCounters{}
-	err := perCPU(d.maps.VrfStats, func(id uint32, cpus []layout.VRFCounters) {
+	err := eachEntry("vrf_stats", d.maps.VrfStats, 0, func(id uint32, cpus []layout.VRFCounters) {
 		var s layout.VRFCounters
 		for _, c := range cpus {
 			for i := range s.TxPackets {
@@ -73,19 +72,19 @@ func (d *Datapath) VRFStats() (map[uint32]layout.VRFCounters, error) {
 
 // Drops returns the counters of every reason that occurred, by vif. Vif 0 is the fabric.
 func (d *Datapath) Drops() (map[layout.DropKey]uint64, error) {
-	return sums[layout.DropKey](d.maps.Drops)
+	return sums[layout.DropKey]("drops", d.maps.Drops)
 }
 
 // Fallbacks returns the packets that direct cannot carry, for every reason that occurred. They
 // take a fallback, or are dropped if there is none.
 func (d *Datapath) Fallbacks() (map[layout.FallbackKey]uint64, error) {
-	return sums[layout.FallbackKey](d.maps.Fallbacks)
+	return sums[layout.FallbackKey]("fallbacks", d.maps.Fallbacks)
 }
 
 // sums returns the counters of a map, summed over all CPUs.
-func sums[K comparable](m *ebpf.Map) (map[K]uint64, error) {
+func sums[K comparable](name string, m *ebpf.Map) (map[K]uint64, error) {
 	all := map[K]uint64{}
-	err := perCPU(m, func(k K, cpus []uint64) {
+	err := eachEntry(name, m, 0, func(k K, cpus []uint64) {
 		for _, n := range cpus {
 			all[k] += n
 		}
@@ -96,7 +95,7 @@ func sums[K comparable](m *ebpf.Map) (map[K]uint64, error) {
 // Outcomes returns the counts since the maps were created.
 func (d *Datapath) Outcomes() (Outcomes, error) {
 	var sums layout.OutcomeCounters
-	err := perCPU(d.maps.Outcomes, func(_ uint32, cpus []layout.OutcomeCounters) {
+	err := eachEntry("outcomes", d.maps.Outcomes, 0, func(_ uint32, cpus []layout.OutcomeCounters) {
 		for _, c := range cpus {
 			for i, n := range c.Count {
 				sums.Count[i] += n
@@ -125,20 +124,6 @@ func (d *Datapath) LearnedMTUs() (map[uint32]uint32, error) {
 		}
 	})
 	return all, err
-}
-
-// perCPU calls f with the values of all CPUs of every entry.
-func perCPU[K, V any](m *ebpf.Map, f func(K, []V)) error {
-	var k K
-	var cpus []V
-	it := m.Iterate()
-	for it.Next(&k, &cpus) {
-		f(k, cpus)
-	}
-	if err := it.Err(); err != nil && !errors.Is(err, ebpf.ErrIterationAborted) {
-		return fmt.Errorf("read the counters in %s: %w", m, err)
-	}
-	return nil
 }
 
 // monotonic is the clock of bpf_ktime_get_ns.

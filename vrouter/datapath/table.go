@@ -1,6 +1,7 @@
 package datapath
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,61 +18,59 @@ type table[K, V comparable] struct {
 	array bool // entries are never absent: zero means nothing
 }
 
-// Entries at a time, and bytes of values at a time. Of a hash map less than a
-// bucket cannot be read: batches are never small.
+// Maximum number of entries, and of bytes of values, that a system call reads. A hash map can only be read by whole
+// buckets, so leastBatch entries are always allowed.
 const (
 	batch      = 4096
 	batchBytes = 1 << 17
 	leastBatch = 64
 )
 
-func (t table[K, V]) batch() int {
-	n := max(leastBatch, min(batch, batchBytes/int(max(t.m.ValueSize(), 1))))
-	return min(n, int(t.m.MaxEntries()))
-}
-
-func isNoBatch(err error) bool { return errors.Is(err, ebpf.ErrNotSupported) }
-
-// each calls f with every entry; for an array with every entry that is not zero.
-func (t table[K, V]) each(f func(K, V)) error {
+// eachEntry calls f with each entry of a map: its key, and its value, or in a per-CPU map the values of all CPUs. f must not
+// keep the values. If end is not 0, the map must be an array, and eachEntry reads only the entries below end.
+func eachEntry[K, V any](name string, m *ebpf.Map, end int, f func(K, []V)) error {
+	per := 1 // values of an entry
+	if m.Type() == ebpf.PerCPUArray || m.Type() == ebpf.PerCPUHash {
+		cpus, err := ebpf.PossibleCPU()
+		if err != nil {
+			return fmt.Errorf("count the CPUs: %w", err)
+		}
+		per = cpus
+	}
+	n := max(leastBatch, min(batch, batchBytes/(max(int(m.ValueSize()), 1)*per)))
+	n = min(n, int(m.MaxEntries()), cmp.Or(end, n))
+	keys, values := make([]K, n), make([]V, n*per)
 	var cursor ebpf.MapBatchCursor
-	keys, values := make([]K, t.batch()), make([]V, t.batch())
-	for {
-		n, err := t.m.BatchLookup(&cursor, keys, values, nil)
-		if isNoBatch(err) {
-			return t.eachSlowly(f)
+	for got := 0; end == 0 || got < end; {
+		if end != 0 {
+			n = min(n, end-got)
 		}
+		more, err := m.BatchLookup(&cursor, keys[:n], values[:n*per], nil)
 		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-			return fmt.Errorf("read map %s: %w", t.name, err)
+			return fmt.Errorf("read map %s: %w", name, err)
 		}
-		for i := range n {
-			t.give(f, keys[i], values[i])
+		for i := range more {
+			f(keys[i], values[i*per:(i+1)*per])
 		}
 		if err != nil {
-			return nil
+			return nil // that was the last entry
 		}
-	}
-}
-
-func (t table[K, V]) give(f func(K, V), k K, v V) {
-	var zero V
-	if !t.array || v != zero {
-		f(k, v)
-	}
-}
-
-// eachSlowly is for kernels and map types without batches.
-func (t table[K, V]) eachSlowly(f func(K, V)) error {
-	var k K
-	var v V
-	it := t.m.Iterate()
-	for it.Next(&k, &v) {
-		t.give(f, k, v)
-	}
-	if err := it.Err(); err != nil {
-		return fmt.Errorf("read map %s: %w", t.name, err)
+		got += more
 	}
 	return nil
+}
+
+// each calls f with every entry; for an array with every entry that is not zero.
+func (t table[K, V]) each(f func(K, V)) error { return t.eachBelow(0, f) }
+
+// eachBelow is each for the entries of an array below end; 0: for all entries of the table.
+func (t table[K, V]) eachBelow(end int, f func(K, V)) error {
+	var zero V
+	return eachEntry(t.name, t.m, end, func(k K, v []V) {
+		if !t.array || v[0] != zero {
+			f(k, v[0])
+		}
+	})
 }
 
 // rows reads and writes the entries of a table.
@@ -203,20 +202,8 @@ func (d *difference[K, V]) update() (int, error) {
 func (t table[K, V]) put(keys []K, values []V) error {
 	for len(keys) > 0 {
 		n := min(batch, len(keys))
-		if n > 1 {
-			_, err := t.m.BatchUpdate(keys[:n], values[:n], nil)
-			if err == nil {
-				keys, values = keys[n:], values[n:]
-				continue
-			}
-			if !isNoBatch(err) {
-				return fmt.Errorf("write %d entries of map %s: %w", n, t.name, err)
-			}
-		}
-		for i := range n {
-			if err := t.m.Put(&keys[i], &values[i]); err != nil {
-				return fmt.Errorf("write map %s: %w", t.name, err)
-			}
+		if _, err := t.m.BatchUpdate(keys[:n], values[:n], nil); err != nil {
+			return fmt.Errorf("write %d entries of map %s: %w", n, t.name, err)
 		}
 		keys, values = keys[n:], values[n:]
 	}
@@ -243,13 +230,11 @@ func (t table[K, V]) remove(keys []K) error {
 	}
 	for len(keys) > 0 {
 		n := min(batch, len(keys))
-		if n > 1 {
-			if _, err := t.m.BatchDelete(keys[:n], nil); err == nil {
-				keys = keys[n:]
-				continue
-			}
+		if _, err := t.m.BatchDelete(keys[:n], nil); err == nil {
+			keys = keys[n:]
+			continue
 		}
-		for i := range n {
+		for i := range n { // a missing key ends a batch
 			if err := t.m.Delete(&keys[i]); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 				return fmt.Errorf("delete from map %s: %w", t.name, err)
 			}
