@@ -50,6 +50,26 @@ func TestANewVifBeginsWithCountersOfItsOwn(t *testing.T) {
 	}
 }
 
+// The quotas of a new vif and of a new VRF do not count the flows of their ids' former owners.
+func TestANewVifAndANewVRFBeginWithoutFlowsForTheirQuotas(t *testing.T) {
+	d := shared(t)
+	want := scene(7, 8, 9, model.MPLSoUDP, false)
+	must.Get(d.Apply(want))(t)
+	const vif, vrf = 2, 1
+	before := want
+	before.Vifs, before.VRFs = map[uint32]layout.Vif{}, map[uint32]layout.VRF{}
+	must.Get(d.Apply(before))(t)
+	must.Succeed(t, d.maps.VifFlowsBegun.Put(uint32(vif), uint32(5)))
+	must.Succeed(t, d.maps.VrfFlowsBegun.Put(uint32(vrf), uint32(7)))
+	must.Get(d.Apply(want))(t)
+	c := must.Get(d.beginCount(map[uint32]uint32{vif: vrf}))(t)
+	must.Succeed(t, c.vifs.subtract())
+	must.Succeed(t, c.vrfs.subtract())
+	if c.vifs.before[vif] != 5 || c.vrfs.before[vrf] != 7 || c.vifs.now[vif] != 0 || c.vrfs.now[vrf] != 0 {
+		t.Errorf("vifs %+v, VRFs %+v: want 5 and 7 flows that have begun, and 0 that have not ended", c.vifs, c.vrfs)
+	}
+}
+
 func TestALearnedMTUIsForgottenWhenTheTunnelsRemoteChanges(t *testing.T) {
 	d := shared(t)
 	want := scene(7, 8, 9, model.MPLSoUDP, false)
