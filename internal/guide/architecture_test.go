@@ -11,12 +11,12 @@ import (
 	"windtunnel/internal/must"
 )
 
-// The architecture names every package of the module.
-func TestTheArchitectureNamesEveryPackage(t *testing.T) {
+// The architecture names every package of the module, and only files that exist.
+func TestTheArchitectureNamesEveryPackageAndExistingFiles(t *testing.T) {
 	const root = "../.."
 	text, err := os.ReadFile(filepath.Join(root, "docs/architecture.md"))
 	must.Succeed(t, err)
-	named, seen := map[string]bool{}, map[string]bool{}
+	named, seen, files := map[string]bool{}, map[string]bool{}, ""
 	for _, name := range regexp.MustCompile("`([a-z0-9/-]+)`").FindAllStringSubmatch(string(text), -1) {
 		named[short(name[1])] = true
 	}
@@ -26,6 +26,7 @@ func TestTheArchitectureNamesEveryPackage(t *testing.T) {
 		}
 		_, module := os.Stat(filepath.Join(path, "go.mod"))
 		dir, _ := filepath.Rel(root, filepath.Dir(path))
+		files += path + "\n"
 		switch {
 		case e.IsDir() && path != root && (module == nil || e.Name() == "testdata" || e.Name()[0] == '.'):
 			return fs.SkipDir
@@ -39,6 +40,11 @@ func TestTheArchitectureNamesEveryPackage(t *testing.T) {
 	must.Succeed(t, err)
 	if len(seen) < 50 {
 		t.Errorf("only %d packages were found", len(seen))
+	}
+	for _, name := range regexp.MustCompile("`([a-z0-9_/]+\\.(?:go|h))`").FindAllStringSubmatch(string(text), -1) {
+		if !strings.Contains(files, "/"+name[1]+"\n") {
+			t.Errorf("docs/architecture.md names %s, which does not exist", name[1])
+		}
 	}
 }
 
