@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"windtunnel/internal/must"
 	"windtunnel/internal/testprogram"
 	"windtunnel/vrouter/api"
@@ -33,8 +35,9 @@ busybox sysctl -w net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
 `
 
 // A firewall in a virtual machine, nftables with connection tracking, connects two networks in a service chain. It
-// forwards connections to one port in both directions, and drops those to another. When the machine fails, and with
-// it its devices, the node reports the ports. A new machine with new devices takes its place.
+// forwards connections to one port in both directions, and drops those to another. When the machine hangs, the node
+// reports the ports until it goes on. The same holds when the machine fails, and with it its devices. A new machine
+// with new devices takes its place.
 func TestAFirewallInAVMConnectsTwoNetworks(t *testing.T) {
 	must.Long(t)
 	if kerneltest.In() {
@@ -44,7 +47,7 @@ func TestAFirewallInAVMConnectsTwoNetworks(t *testing.T) {
 		kerneltest.AwaitHost(t)
 		return
 	}
-	b := newBed(t, options{})
+	b := newBed(t, options{config: map[string]any{"liveness": "300ms"}})
 	b.state.Nodes = b.nodesOf(false)
 	taps := []string{"tap-left", "tap-right"}
 	makeTaps := func() {
@@ -73,6 +76,27 @@ func TestAFirewallInAVMConnectsTwoNetworks(t *testing.T) {
 			t.Errorf("port %s has received %d packets and sent %d, want some of each", port, v.TxPackets, v.RxPackets)
 		}
 	}
+
+	problems := func() string { return fmt.Sprint(answer(b.nodes[1], (*api.Client).Status).Problems) }
+	reported := func() error {
+		if text := problems(); !strings.Contains(text, "fw1-left") || !strings.Contains(text, "fw1-right") {
+			return fmt.Errorf("the problems are %s", text)
+		}
+		return nil
+	}
+	firewall.Signal(unix.SIGSTOP)
+	soon(t, "node b reports the ports of the machine that hangs", reported)
+	if text := problems(); !strings.Contains(text, "its workload does not answer") {
+		t.Errorf("the problems are %s", text)
+	}
+	firewall.Signal(unix.SIGCONT)
+	soon(t, "node b no longer reports the ports", func() error {
+		if text := problems(); strings.Contains(text, "fw1-") {
+			return fmt.Errorf("the problems are %s", text)
+		}
+		return connect(x, y, 4, 80)
+	})
+
 	firewall.Kill()
 	if err := connect(x, y, 4, 80); err == nil {
 		t.Error("a connection passes the firewall that has failed")
@@ -80,13 +104,7 @@ func TestAFirewallInAVMConnectsTwoNetworks(t *testing.T) {
 	for _, tap := range taps {
 		b.nodes[1].ip("link del " + tap) // as a hypervisor does
 	}
-	soon(t, "node b reports the ports without their devices", func() error {
-		s := answer(b.nodes[1], (*api.Client).Status)
-		if text := fmt.Sprint(s.Problems); !strings.Contains(text, "fw1-left") || !strings.Contains(text, "fw1-right") {
-			return fmt.Errorf("the problems are %s", text)
-		}
-		return nil
-	})
+	soon(t, "node b reports the ports without their devices", reported)
 
 	makeTaps()
 	firewall = kerneltest.Start(t, g)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -68,6 +69,14 @@ func (m *Machine) Kill() {
 		m.qemu.Wait()
 		m.t.Logf("the guest was killed. Its output:\n%s", &m.output)
 	}
+}
+
+// Signal sends a signal to QEMU itself: with SIGSTOP the guest hangs until SIGCONT.
+func (m *Machine) Signal(s unix.Signal) {
+	m.t.Helper()
+	pid := m.qemu.Process.Pid // of timeout, whose only child is QEMU
+	child := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid)))(m.t)
+	must.Succeed(m.t, unix.Kill(must.Get(strconv.Atoi(strings.TrimSpace(string(child))))(m.t), s))
 }
 
 // waits is what AwaitHost prints.
