@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"windtunnel/internal/must"
+	"windtunnel/lab/suite"
 )
 
 func TestEveryToolIsFoundByItsOwnName(t *testing.T) {
@@ -33,5 +34,26 @@ func TestEveryToolIsFoundByItsOwnName(t *testing.T) {
 	must.Equal(t, len(Registry()), len(Names()))
 	if got, ok := ByName("telepathy"); ok {
 		t.Errorf("ByName knows %v", got)
+	}
+}
+
+// A driver that ignores one of these settings would measure something else under the same name.
+func TestEveryToolRefusesTheSettingsOfTheBuiltinTool(t *testing.T) {
+	for name, w := range map[string]suite.Workload{
+		"receiver_work":   liveStream(func(w *suite.Workload) { w.ReceiverWork = 1 }),
+		"packet_per_send": liveStream(func(w *suite.Workload) { w.PacketPerSend, w.NoDelay = true, true }),
+		"loss":            liveDatagrams(0, func(w *suite.Workload) { w.Loss = 0.01 }),
+		"pace":            change(liveRR(suite.TCPRR, 1, 4), func(w *suite.Workload) { w.Pace = 1000 }),
+		"of_capacity":     change(liveRR(suite.TCPRR, 1, 4), func(w *suite.Workload) { w.OfCapacity = 0.5 }),
+		"load":            change(liveRR(suite.TCPRR, 1, 4), func(w *suite.Workload) { w.Load = 1 }),
+	} {
+		for _, tool := range Registry() {
+			if tool == (Builtin{}) || name == "packet_per_send" && tool == (BuiltinNTttcp{}) {
+				continue
+			}
+			if tool.Supports(w) == nil {
+				t.Errorf("%s accepts %s", tool.Name(), name)
+			}
+		}
 	}
 }
