@@ -14,10 +14,6 @@ import (
 	"windtunnel/internal/cli"
 	"windtunnel/lab/report/compare"
 	"windtunnel/lab/report/compare/source"
-	"windtunnel/lab/report/export"
-	"windtunnel/lab/report/html"
-	"windtunnel/lab/report/markdown"
-	"windtunnel/lab/report/text"
 	"windtunnel/lab/results"
 )
 
@@ -30,21 +26,6 @@ type compareOptions struct {
 	out         string
 	gate, junit string
 	across      bool
-}
-
-// comparisonFormat is one form of a comparison.
-type comparisonFormat struct {
-	name  string
-	write func(io.Writer, *compare.Comparison) error
-}
-
-var comparisonFormats = []comparisonFormat{
-	{"table", func(w io.Writer, c *compare.Comparison) error {
-		return text.Write(w, c.Document(), tableOptions(w))
-	}},
-	{"json", func(w io.Writer, c *compare.Comparison) error { return export.JSON(w, c) }},
-	{"markdown", func(w io.Writer, c *compare.Comparison) error { return markdown.Write(w, c.Document()) }},
-	{"html", func(w io.Writer, c *compare.Comparison) error { return html.Site{}.WriteDocument(w, c.Document()) }},
 }
 
 // comparisonEndings choose a format without --format.
@@ -102,11 +83,7 @@ noise can hide a change of its size, unless the gate has on_doubt: pass or fail.
 	f.Var((*nonEmpty)(&o.otherDB), "other-db", "File or URL of the results with the second run (default: that of --db)")
 	f.StringSliceVar(&o.metrics, "metric", nil, "Compare these metrics instead of the headline metrics, separated by commas")
 	f.StringSliceVar(&o.scenarios, "scenario", nil, "Compare only these scenarios: IDs, groups (the part before \"/\") or patterns, separated by commas")
-	var names []string
-	for _, f := range comparisonFormats {
-		names = append(names, f.name)
-	}
-	formatFlag(cmd, &o.format, "the comparison (default: by the ending of --output, or table)", names...)
+	formatFlag(cmd, &o.format, "the comparison (default: by the ending of --output, or table)", documentFormats...)
 	f.StringVarP(&o.out, "output", "o", "", "File to write instead of standard output")
 	f.StringVar(&o.gate, "gate", "", "File of gates; if a gate fails, the exit status is 1")
 	f.StringVar(&o.junit, "junit", "", "File to write the results of the gates to, as a JUnit report")
@@ -117,7 +94,7 @@ noise can hide a change of its size, unless the gate has on_doubt: pass or fail.
 
 // run compares and returns the exit status.
 func (o *compareOptions) run(out io.Writer, first, second string) (status int, err error) {
-	format, opts, err := o.read()
+	opts, err := o.read()
 	if err != nil {
 		return 0, err
 	}
@@ -134,7 +111,7 @@ func (o *compareOptions) run(out io.Writer, first, second string) (status int, e
 	}
 	// Print the comparison also if the gates were not judged: its differences may be
 	// the reason.
-	if writeErr := o.write(out, format, c); writeErr != nil || err != nil {
+	if writeErr := o.write(out, c); writeErr != nil || err != nil {
 		return 0, errors.Join(writeErr, err)
 	}
 	if c.Judgement == nil {
@@ -149,25 +126,20 @@ func (o *compareOptions) run(out io.Writer, first, second string) (status int, e
 }
 
 // write writes the comparison to --output, or to out.
-func (o *compareOptions) write(out io.Writer, format comparisonFormat, c *compare.Comparison) error {
+func (o *compareOptions) write(out io.Writer, c *compare.Comparison) error {
 	if o.out == "" || o.out == "-" {
-		return format.write(out, c)
+		return writeDocument(out, o.format, c)
 	}
-	return writeOutput(o.out, "the "+format.name+" comparison", func(w io.Writer) error { return format.write(w, c) })
+	return writeOutput(o.out, "the "+o.format+" comparison", func(w io.Writer) error { return writeDocument(w, o.format, c) })
 }
 
 // read checks the flags before any store is opened.
-func (o *compareOptions) read() (format comparisonFormat, opts compare.Options, err error) {
+func (o *compareOptions) read() (opts compare.Options, err error) {
 	opts = compare.Options{Scenarios: o.scenarios, AcrossMachines: o.across}
-	for _, f := range comparisonFormats {
-		if f.name == o.format {
-			format = f
-		}
-	}
 	for _, name := range o.metrics {
 		m, err := compare.Metric(strings.TrimSpace(name))
 		if err != nil {
-			return format, opts, cli.Misuse(err)
+			return opts, cli.Misuse(err)
 		}
 		opts.Metrics = append(opts.Metrics, m)
 	}
@@ -177,7 +149,7 @@ func (o *compareOptions) read() (format comparisonFormat, opts compare.Options, 
 	case o.junit != "":
 		err = cli.Misuse(errors.New("--junit writes the results of gates: give their file with --gate"))
 	}
-	return format, opts, err
+	return opts, err
 }
 
 func readGates(path string) (*compare.Gates, error) {

@@ -165,7 +165,7 @@ func completeOutput(cmd *cobra.Command, args []string, typed string) ([]string, 
 			if err != nil {
 				return nil
 			}
-			return planned(data)
+			return data.Plan.IDs()
 		})
 	}
 	return nil, noFiles
@@ -209,7 +209,7 @@ func completeScenarios(cmd *cobra.Command, args []string, _ string) ([]string, c
 		return nil, noFiles
 	}
 	if plan, err := loadPlan(args[0], suite.ExpandOptions{}); err == nil && cmd.Name() != "compare" {
-		return scenarioNames(plan), noFiles
+		return suite.NamesFor(plan.IDs()), noFiles
 	}
 	return fromStore(cmd, func(store *results.Store, list []results.RunSummary) []string {
 		run, _, _ := strings.Cut(args[0], ",")
@@ -220,14 +220,6 @@ func completeScenarios(cmd *cobra.Command, args []string, _ string) ([]string, c
 		if err != nil {
 			return nil
 		}
-		return scenarioNames(&data.Plan)
+		return suite.NamesFor(data.Plan.IDs())
 	})
-}
-
-func scenarioNames(plan *suite.Plan) []string {
-	var ids []string
-	for i := range plan.Scenarios {
-		ids = append(ids, plan.Scenarios[i].ID)
-	}
-	return suite.NamesFor(ids)
 }

@@ -54,16 +54,9 @@ func writeOutputs(w io.Writer, store *results.Store, run, scenario string) error
 		}
 	}
 	if !found {
-		return fmt.Errorf("run %s has no trial of scenario %q; %s", data.Run.ID, scenario, suite.Suggest(scenario, "its scenarios", planned(data)))
+		return fmt.Errorf("run %s has no trial of scenario %q; %s", data.Run.ID, scenario, suite.Suggest(scenario, "its scenarios", data.Plan.IDs()))
 	}
 	return nil
-}
-
-func planned(data *results.RunData) (ids []string) {
-	for i := range data.Plan.Scenarios {
-		ids = append(ids, data.Plan.Scenarios[i].ID)
-	}
-	return ids
 }
 
 // outputsOf returns the outputs of a trial as text. Each process has a heading.

@@ -2,17 +2,12 @@ package main
 
 import (
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
 	"windtunnel/internal/cli"
 	"windtunnel/lab/report/compare"
 	"windtunnel/lab/report/compare/source"
-	"windtunnel/lab/report/export"
-	"windtunnel/lab/report/html"
-	"windtunnel/lab/report/markdown"
-	"windtunnel/lab/report/text"
 	"windtunnel/lab/sample"
 )
 
@@ -22,17 +17,6 @@ type trendOptions struct {
 	scenarios                []string
 	last                     int
 	across                   bool
-}
-
-// trendFormats has a writer for each format of a trend.
-var trendFormats = []struct {
-	name  string
-	write func(io.Writer, *compare.Trend) error
-}{
-	{"table", func(w io.Writer, t *compare.Trend) error { return text.Write(w, t.Document(), tableOptions(w)) }},
-	{"json", func(w io.Writer, t *compare.Trend) error { return export.JSON(w, t) }},
-	{"markdown", func(w io.Writer, t *compare.Trend) error { return markdown.Write(w, t.Document()) }},
-	{"html", func(w io.Writer, t *compare.Trend) error { return html.Site{}.WriteDocument(w, t.Document()) }},
 }
 
 func trendCommand() *cobra.Command {
@@ -49,23 +33,14 @@ func trendCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, f := range trendFormats {
-				if f.name == o.format {
-					err = f.write(cmd.OutOrStdout(), t)
-				}
-			}
-			return err
+			return writeDocument(cmd.OutOrStdout(), o.format, t)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.metric, "metric", "", "Metric to show (default: throughput_bps for streams, transactions_per_s for request/response)")
 	f.StringSliceVar(&o.scenarios, "scenario", nil, "Show only these scenarios: IDs, groups (the part before \"/\") or patterns, separated by commas")
 	f.IntVar(&o.last, "last", 50, "Show at most this many of the newest runs (0: all)")
-	var names []string
-	for _, f := range trendFormats {
-		names = append(names, f.name)
-	}
-	formatFlag(cmd, &o.format, "the trend", names...)
+	formatFlag(cmd, &o.format, "the trend", documentFormats...)
 	f.StringVar(&o.like, "like", "", "Show runs with the testbed and flags of this run (default: runs of the whole suite without --testbed)")
 	f.BoolVar(&o.across, "across-machines", false, "Show runs of other machines too")
 	dbFlag(cmd, &o.db)

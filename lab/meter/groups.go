@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -51,7 +52,7 @@ func FindGroups(root, proc string, args GroupArgs) ([]Group, error) {
 	}
 	if s.kubepods != "" {
 		other := &Group{Name: OtherPods, Files: []string{filepath.Join(s.kubepods, s.file)}}
-		for _, name := range sortedNames(s.found) {
+		for _, name := range slices.Sorted(maps.Keys(s.found)) {
 			for _, file := range s.found[name].Files {
 				if strings.HasPrefix(file, s.kubepods+"/") {
 					other.Less = append(other.Less, file)
@@ -61,18 +62,10 @@ func FindGroups(root, proc string, args GroupArgs) ([]Group, error) {
 		s.found[OtherPods] = other
 	}
 	var all []Group
-	for _, name := range sortedNames(s.found) {
+	for _, name := range slices.Sorted(maps.Keys(s.found)) {
 		all = append(all, *s.found[name])
 	}
 	return all, nil
-}
-
-func sortedNames(groups map[string]*Group) (names []string) {
-	for name := range groups {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // groupSearch looks for the control groups of pods and programs.

@@ -272,6 +272,14 @@ var byMetric = func() map[Metric]Info {
 // Known lists every metric in the order of the reports.
 func Known() []Info { return append([]Info(nil), infos...) }
 
+// Names lists the names of all metrics in the same order.
+func Names() (names []string) {
+	for _, info := range infos {
+		names = append(names, string(info.Metric))
+	}
+	return names
+}
+
 // ControlPlane is the group of a cluster's control plane outside the nodes' network namespaces:
 // API server, etcd, kubelets of other nodes. It is metered by process.
 const ControlPlane = "control plane"

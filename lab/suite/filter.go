@@ -93,7 +93,7 @@ func Matches(filter, id string) (bool, error) {
 }
 
 func (p *Plan) unmatched(filter string) error {
-	ids := idsOf(p.Scenarios)
+	ids := p.IDs()
 	hint := ""
 	anyGroup := "*/" + strings.TrimPrefix(filter, "*")
 	if slices.ContainsFunc(ids, func(id string) bool { ok, _ := path.Match(anyGroup, id); return ok }) {

@@ -83,11 +83,11 @@ var gateKeys = mapping[gateSpec]{what: "a gate", alone: true, fields: []field[ga
 // gatedMetric is a metric with a better direction, as a gate needs.
 var gatedMetric = single[string]{wants: "a metric", parse: func(text string) (string, string, string) {
 	info, known := sample.Describe(sample.Metric(text))
-	switch near := Nearest(text, metricNames()); {
+	switch near := Nearest(text, sample.Names()); {
 	case !known && near != "":
 		return "", fmt.Sprintf("there is no metric %q", clip(text)), fmt.Sprintf("did you mean %q?", near)
 	case !known:
-		return "", fmt.Sprintf("there is no metric %q", clip(text)), Suggest(text, "metrics", metricNames())
+		return "", fmt.Sprintf("there is no metric %q", clip(text)), Suggest(text, "metrics", sample.Names())
 	case info.Better == 0:
 		return "", "the metric " + text + " has no better direction", "choose a metric that has a better direction, such as throughput_bps"
 	}

@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"math"
 	"strings"
 	"time"
 )
@@ -40,6 +41,14 @@ type Plan struct {
 	// Skipped maps the ID of each scenario that cannot run on this machine to the
 	// reason. Estimate counts no time for it.
 	Skipped map[string]string `json:"-"`
+}
+
+// IDs lists the IDs of the plan's scenarios.
+func (p *Plan) IDs() (ids []string) {
+	for i := range p.Scenarios {
+		ids = append(ids, p.Scenarios[i].ID)
+	}
+	return ids
 }
 
 // UseExistingNetwork replaces the emulated fabrics by the network that joins the hosts of
@@ -137,6 +146,9 @@ const (
 // Exchange reports whether the traffic is request/response and not a stream.
 func (k Kind) Exchange() bool { return k == TCPRR || k == TCPCRR || k == UDPRR }
 
+// UDP reports whether the traffic runs over UDP.
+func (k Kind) UDP() bool { return k == UDPStream || k == UDPRR }
+
 // Direction of a stream, seen from the sender endpoint, which always connects.
 type Direction string
 
@@ -178,6 +190,15 @@ type Workload struct {
 	// on each byte, in ns. It simulates an application, or a known slowdown that the
 	// lab must find.
 	ReceiverWork float64 `json:"receiver_work_ns_per_byte,omitempty"`
+}
+
+// StreamRate returns each stream's share of the rate, in whole bits per second; 0: no limit. It
+// is at least 1, because tools take 0 as no limit.
+func (w Workload) StreamRate() int64 {
+	if w.Rate == 0 {
+		return 0
+	}
+	return max(1, int64(math.Round(float64(w.Rate)/float64(max(1, w.Streams)))))
 }
 
 // Fabric is the underlay between the nodes.

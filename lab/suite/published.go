@@ -34,22 +34,14 @@ type scale struct{ unit, factor string }
 // metric is the name of a sample.Metric.
 var metric = single[string]{"the name of a metric", "", func(text string) (string, string, string) {
 	if _, known := sample.Describe(sample.Metric(text)); !known {
-		return "", fmt.Sprintf("%q is not a metric", clip(text)), Suggest(text, "metrics", metricNames())
+		return "", fmt.Sprintf("%q is not a metric", clip(text)), Suggest(text, "metrics", sample.Names())
 	}
 	return text, "", ""
-}, object{"enum": metricNames()}}
-
-func metricNames() []string {
-	var names []string
-	for _, i := range sample.Known() {
-		names = append(names, string(i.Metric))
-	}
-	return names
-}
+}, object{"enum": sample.Names()}}
 
 // published adds the figures of documents in the units of their metrics.
 func (x *expansion) published() {
-	known := idsOf(x.plan.Scenarios)
+	known := x.plan.IDs()
 	seen := map[[3]string]position{}
 	for _, e := range x.s.published.V {
 		p := e.V

@@ -64,7 +64,7 @@ func (x *expansion) short() {
 			return err == nil && match
 		})
 		if !found {
-			x.j.fail(f.Pos, fmt.Sprintf("there is no scenario %q", f.V), Suggest(f.V, "scenarios and groups", NamesFor(idsOf(x.plan.Scenarios))))
+			x.j.fail(f.Pos, fmt.Sprintf("there is no scenario %q", f.V), Suggest(f.V, "scenarios and groups", NamesFor(x.plan.IDs())))
 		}
 	}
 }
@@ -90,14 +90,6 @@ func NamesFor(ids []string) []string {
 		}
 	}
 	return names
-}
-
-func idsOf(scenarios []Scenario) []string {
-	var ids []string
-	for _, sc := range scenarios {
-		ids = append(ids, sc.ID)
-	}
-	return ids
 }
 
 // inShortForm returns the end of a message about an unknown scenario. It says that p

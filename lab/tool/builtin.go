@@ -54,7 +54,7 @@ func (t Builtin) Plan(job Job) ([]Process, error) {
 func builtinFlags(job Job) []string {
 	w := job.Workload
 	argv := []string{"-kind", string(w.Kind), "-streams", decimal(w.Streams)}
-	if isRR(w) {
+	if w.Kind.Exchange() {
 		argv = append(argv, "-request", decimal(w.Request), "-response", decimal(w.Response))
 		if w.Load > 0 {
 			argv = append(argv, "-load", decimal(w.Load), "-direction", string(w.Direction))
@@ -104,7 +104,7 @@ func (t Builtin) Parse(job Job, outputs map[string]Output) (Measurement, error) 
 		return Measurement{}, noResult(t.Name(), "the result is of %s and not of %s", r.Spec.Workload.Kind, job.Workload.Kind)
 	}
 	m := Measurement{Metrics: sample.Metrics{}, Warnings: append(fragments(job), builtinDoubts(r)...)}
-	if isRR(job.Workload) {
+	if job.Workload.Kind.Exchange() {
 		err = builtinTransactions(r, &m)
 		if pace := r.Spec.Workload.Pace; pace > 0 {
 			m.Metrics.Set(sample.OfferedRequests, pace)

@@ -21,7 +21,7 @@ func (BuiltinNTttcp) Programs() []Program { return nil }
 
 func (t BuiltinNTttcp) Supports(w suite.Workload) error {
 	return firstRefusal(t, w, []refusal{
-		{isRR(w), fmt.Sprintf("supports streams only, not %s", w.Kind)},
+		{w.Kind.Exchange(), fmt.Sprintf("supports streams only, not %s", w.Kind)},
 		{w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends from the sender only; direction %s is not possible", w.Direction)},
 		{w.Streams > ntttcpStreams, fmt.Sprintf("needs a port for each stream; the workload needs %d and a job has %d", w.Streams, ntttcpStreams)},
 		{w.Sendfile, "has no sendfile"},
@@ -31,10 +31,10 @@ func (t BuiltinNTttcp) Supports(w suite.Workload) error {
 }
 
 // throttle is the argument of -thr: KiB per second of each thread.
-func throttle(w suite.Workload) int64 { return int64(math.Round(float64(perStream(w)) / 8 / 1024)) }
+func throttle(w suite.Workload) int64 { return int64(math.Round(float64(w.StreamRate()) / 8 / 1024)) }
 
 func ntttcpPaces(w suite.Workload) bool {
-	wanted := float64(perStream(w))
+	wanted := float64(w.StreamRate())
 	return math.Abs(float64(throttle(w))*1024*8-wanted) <= 0.01*wanted
 }
 

@@ -136,7 +136,7 @@ func TestBuiltinReadsItsOwnOutputs(t *testing.T) {
 		if len(m.Warnings) > 0 {
 			t.Errorf("%s: warnings %q", file, m.Warnings)
 		}
-		if isRR(c.w) != (m.Latency != "") {
+		if c.w.Kind.Exchange() != (m.Latency != "") {
 			t.Errorf("%s: a latency histogram of %d characters", file, len(m.Latency))
 		}
 	}

@@ -22,19 +22,19 @@ func (Fio) Programs() []Program {
 
 func (t Fio) Supports(w suite.Workload) error {
 	connections := max(1, w.Streams)
-	if w.Direction == suite.Both && !isRR(w) {
+	if w.Direction == suite.Both && !w.Kind.Exchange() {
 		connections *= 2
 	}
 	return firstRefusal(t, w, []refusal{
 		{w.Kind == suite.TCPCRR, "uses one connection for all requests, so it does not measure connecting"},
-		{isRR(w) && w.Request != w.Response, fmt.Sprintf("sends responses of the request's size (pingpong); request %d and response %d differ", w.Request, w.Response)},
-		{isRR(w) && w.Rate > 0, "does not limit the rate of request/response"},
+		{w.Kind.Exchange() && w.Request != w.Response, fmt.Sprintf("sends responses of the request's size (pingpong); request %d and response %d differ", w.Request, w.Response)},
+		{w.Kind.Exchange() && w.Rate > 0, "does not limit the rate of request/response"},
 		{w.Kind == suite.UDPStream && w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends UDP from the client only; direction %s is not possible", w.Direction)},
-		{(isRR(w) || w.Direction == suite.Both) && w.SendBuffer != w.ReceiveBuffer, fmt.Sprintf("sets one size for both socket buffers of an end (window_size); send %d and receive %d differ", w.SendBuffer, w.ReceiveBuffer)},
+		{(w.Kind.Exchange() || w.Direction == suite.Both) && w.SendBuffer != w.ReceiveBuffer, fmt.Sprintf("sets one size for both socket buffers of an end (window_size); send %d and receive %d differ", w.SendBuffer, w.ReceiveBuffer)},
 		{w.Sendfile, "has no sendfile in its net engine"},
 		{connections > portsPerJob, fmt.Sprintf("needs a port for each connection; the workload needs %d and a job has %d", connections, portsPerJob)},
-		{isUDP(w) && max(w.Buffer, w.Request) > maxDatagram, fmt.Sprintf("sends datagrams of at most %d bytes, not %d", maxDatagram, max(w.Buffer, w.Request))},
-		{w.Rate > 0 && perStream(w) < 800, fmt.Sprintf("limits the rate in whole bytes per second; %d bit/s in %d streams would be wrong by more than 1 %%", w.Rate, max(1, w.Streams))},
+		{w.Kind.UDP() && max(w.Buffer, w.Request) > maxDatagram, fmt.Sprintf("sends datagrams of at most %d bytes, not %d", maxDatagram, max(w.Buffer, w.Request))},
+		{w.Rate > 0 && w.StreamRate() < 800, fmt.Sprintf("limits the rate in whole bytes per second; %d bit/s in %d streams would be wrong by more than 1 %%", w.Rate, max(1, w.Streams))},
 	})
 }
 
@@ -49,7 +49,7 @@ func (t Fio) Plan(job Job) ([]Process, error) {
 	}
 	total := job.Timing.Total()
 	server := append(t.common(job), "--runtime="+fioTime(total+fioEndWait), "--output-format=json")
-	if !isUDP(w) {
+	if !w.Kind.UDP() {
 		server = append(server, "--listen")
 	}
 	client := append(t.common(job), "--runtime="+fioTime(job.Timing.Duration+job.Timing.Cooldown), "--output-format=normal,json", "--hostname="+job.Receiver.String())
@@ -64,7 +64,7 @@ func (t Fio) Plan(job Job) ([]Process, error) {
 	}
 	receives, sends := fioJobs(job)
 	listener := serverProcess(job, append(server, receives...)...)
-	listener.UDP = isUDP(w)
+	listener.UDP = w.Kind.UDP()
 	caller := clientProcess("client", append(client, sends...)...)
 	caller.Ready = fioStarts
 	return []Process{listener, caller}, nil
@@ -92,24 +92,24 @@ const fioSteps = 20
 func (Fio) common(job Job) []string {
 	w := job.Workload
 	protocol, size := "tcp", w.Buffer
-	if isUDP(w) {
+	if w.Kind.UDP() {
 		protocol = "udp"
 	}
 	if w.IPVersion == 6 {
 		protocol += "v6"
 	}
-	if isRR(w) {
+	if w.Kind.Exchange() {
 		size = w.Request
 	}
 	interval := max(100*time.Millisecond, job.Timing.Total()/fioSteps)
 	argv := []string{"fio", "--ioengine=net", "--protocol=" + protocol, "--bs=" + decimal(size), "--size=1T", "--time_based",
 		"--group_reporting", "--scramble_buffers=0", "--status-interval=" + fioTime(interval)}
-	if isRR(w) {
+	if w.Kind.Exchange() {
 		argv = append(argv, "--pingpong=1", "--percentile_list=50:90:99:99.9")
 	} else {
 		argv = append(argv, "--clat_percentiles=0")
 	}
-	if w.NoDelay && !isUDP(w) {
+	if w.NoDelay && !w.Kind.UDP() {
 		argv = append(argv, "--nodelay=1")
 	}
 	return argv
@@ -121,7 +121,7 @@ func fioTime(d time.Duration) string { return decimal(max(1, d.Milliseconds())) 
 // fioWindow returns the socket buffer size of an end. fio sets both buffers of the end
 // to this size. If traffic has one direction, only one of them matters.
 func fioWindow(w suite.Workload, side Side) int64 {
-	sends := (side == OnSender) != (w.Direction == suite.Reverse && !isRR(w))
+	sends := (side == OnSender) != (w.Direction == suite.Reverse && !w.Kind.Exchange())
 	if sends {
 		return w.SendBuffer
 	}
@@ -133,9 +133,9 @@ func fioJobs(job Job) (receiver, sender []string) {
 	w := job.Workload
 	var ways []suite.Direction
 	switch {
-	case w.Direction == suite.Both && !isRR(w):
+	case w.Direction == suite.Both && !w.Kind.Exchange():
 		ways = []suite.Direction{suite.Reverse, suite.Forward}
-	case w.Direction == suite.Reverse && !isRR(w):
+	case w.Direction == suite.Reverse && !w.Kind.Exchange():
 		ways = []suite.Direction{suite.Reverse}
 	default:
 		ways = []suite.Direction{suite.Forward}
@@ -153,7 +153,7 @@ func fioJobs(job Job) (receiver, sender []string) {
 			receiver = append(receiver, name, "--port="+decimal(port), "--rw="+receives)
 			sender = append(sender, name, "--port="+decimal(port), "--rw="+sends)
 			if w.Rate > 0 {
-				pace := "--rate=" + decimal(perStream(w)/8)
+				pace := "--rate=" + decimal(w.StreamRate()/8)
 				if way == suite.Reverse {
 					receiver = append(receiver, pace)
 				} else {

@@ -33,7 +33,7 @@ func (t Fio) Parse(job Job, outputs map[string]Output) (Measurement, error) {
 	}
 	m := Measurement{Metrics: sample.Metrics{}, Warnings: fragments(job)}
 	switch {
-	case isRR(job.Workload):
+	case job.Workload.Kind.Exchange():
 		err = run.transactions(m.Metrics)
 	case job.Workload.Kind == suite.UDPStream:
 		err = run.datagrams(m.Metrics)

@@ -56,13 +56,13 @@ func iperf3Options(w suite.Workload) (argv []string) {
 	}
 	switch {
 	case w.Kind == suite.UDPStream && w.Rate > 0:
-		argv = append(argv, "-u", "-b", decimal(perStream(w)))
+		argv = append(argv, "-u", "-b", decimal(w.StreamRate()))
 	case w.Kind == suite.UDPStream:
 		argv = append(argv, "-u", "-b", "0") // its default is 1 Mbit/s
 	case w.Rate > 0:
 		// SO_MAX_PACING_RATE: the kernel limits the rate, so the sender needs no
 		// timer.
-		argv = append(argv, "--fq-rate", decimal(perStream(w)))
+		argv = append(argv, "--fq-rate", decimal(w.StreamRate()))
 	}
 	if w.SendBuffer > 0 {
 		argv = append(argv, "-w", decimal(w.SendBuffer))

@@ -68,12 +68,6 @@ func ceilSeconds(d time.Duration) int {
 	return int((d + time.Second - 1) / time.Second)
 }
 
-// perStream returns the rate of one stream, in whole bits per second. It is at least
-// 1, because a tool takes 0 as "no limit".
-func perStream(w suite.Workload) int64 {
-	return max(1, int64(math.Round(float64(w.Rate)/float64(max(1, w.Streams)))))
-}
-
 // setDatagrams sets the figures of a UDP stream for a tool that does not number
 // datagrams. sent and arrived are datagrams per second, over windows of the same
 // length. The loss is the share of the sent datagrams that did not arrive.
@@ -118,23 +112,15 @@ func (j Job) listen() netip.Addr {
 	return j.Receiver
 }
 
-// isUDP reports whether the workload runs over UDP.
-func isUDP(w suite.Workload) bool { return w.Kind == suite.UDPStream || w.Kind == suite.UDPRR }
-
-// isRR reports whether the workload is request and response.
-func isRR(w suite.Workload) bool {
-	return w.Kind == suite.TCPRR || w.Kind == suite.TCPCRR || w.Kind == suite.UDPRR
-}
-
 // fragments returns a warning if the workload's datagrams are fragmented on the
 // endpoints' devices, which changes the measurement.
 func fragments(job Job) []string {
 	w := job.Workload
-	if !isUDP(w) || job.MTU <= 0 {
+	if !w.Kind.UDP() || job.MTU <= 0 {
 		return nil
 	}
 	payload, headers := w.Buffer, int64(20+8)
-	if isRR(w) {
+	if w.Kind.Exchange() {
 		payload = max(w.Request, w.Response)
 	}
 	if w.IPVersion == 6 {

@@ -247,7 +247,7 @@ func plausible(t *testing.T, w suite.Workload, m Measurement) {
 			t.Errorf("%s is %v (present: %v), want between %v and %v; all: %v", metric, v, ok, low, high, m.Metrics)
 		}
 	}
-	if isRR(w) {
+	if w.Kind.Exchange() {
 		between(sample.Transactions, 20, 2e6)
 		if _, merged := m.Metrics[sample.LatencyMean]; merged {
 			// The connections work at once, so that mean latency times rate

@@ -26,7 +26,7 @@ const netperfConnections = portsPerJob - 1
 
 func (t Netperf) Supports(w suite.Workload) error {
 	connections := w.Streams
-	if w.Direction == suite.Both && !isRR(w) {
+	if w.Direction == suite.Both && !w.Kind.Exchange() {
 		connections *= 2
 	}
 	return firstRefusal(t, w, []refusal{
@@ -100,11 +100,11 @@ func (t Netperf) argv(job Job, address string, test netperfTest) []string {
 	w := job.Workload
 	argv := []string{"netperf", "-H", address, "-p", decimal(job.Port), "-t", test.name,
 		"-l", decimal(wholeSeconds(job.Timing)), "-P", "0", "-D", "0.1", "-c", "-C"}
-	if !isRR(w) {
+	if !w.Kind.Exchange() {
 		argv = append(argv, "-f", "m") // 10^6 bit/s for every rate; with -f request/response would report bits instead of transactions
 	}
 	argv = append(argv, "--", "-P", ","+decimal(test.port))
-	if isRR(w) {
+	if w.Kind.Exchange() {
 		argv = append(argv, "-r", decimal(w.Request)+","+decimal(w.Response))
 	} else if w.Buffer > 0 {
 		argv = append(argv, "-m", decimal(w.Buffer))
@@ -115,7 +115,7 @@ func (t Netperf) argv(job Job, address string, test netperfTest) []string {
 	if size := netperfSockets(w); size != "" {
 		argv = append(argv, "-s", size, "-S", size)
 	}
-	if w.NoDelay && !isUDP(w) {
+	if w.NoDelay && !w.Kind.UDP() {
 		argv = append(argv, "-D")
 	}
 	if w.Kind == suite.UDPStream {
@@ -148,7 +148,7 @@ func netperfKeys(w suite.Workload) string {
 	switch {
 	case w.Sendfile:
 		return ""
-	case isRR(w):
+	case w.Kind.Exchange():
 		keys = append(keys, "MIN_LATENCY", "MEAN_LATENCY", "P50_LATENCY", "P90_LATENCY", "P99_LATENCY", "MAX_LATENCY")
 	case w.Kind == suite.UDPStream:
 		keys = append(keys, "LOCAL_SEND_THROUGHPUT", "REMOTE_RECV_THROUGHPUT", "LOCAL_SEND_CALLS", "REMOTE_RECV_CALLS")

@@ -19,7 +19,7 @@ func (t Netperf) Parse(job Job, outputs map[string]Output) (Measurement, error) 
 	switch w := job.Workload; {
 	case w.Kind == suite.UDPStream:
 		err = run.udpStream(m.Metrics)
-	case isRR(w):
+	case w.Kind.Exchange():
 		var warning string
 		if warning, err = run.transactions(job.Timing, m.Metrics); warning != "" {
 			m.Warnings = append(m.Warnings, warning)
@@ -53,7 +53,7 @@ type netperfRun struct {
 
 func (t Netperf) read(job Job, outputs map[string]Output) (*netperfRun, error) {
 	unit := "10^6bits/s"
-	if isRR(job.Workload) {
+	if job.Workload.Kind.Exchange() {
 		unit = "Trans/s"
 	}
 	run := &netperfRun{tests: t.tests(job)}

@@ -27,7 +27,7 @@ const ntttcpStreams = portsPerJob - 1
 
 func (t NTttcp) Supports(w suite.Workload) error {
 	return firstRefusal(t, w, []refusal{
-		{isRR(w), fmt.Sprintf("supports streams only, not %s", w.Kind)},
+		{w.Kind.Exchange(), fmt.Sprintf("supports streams only, not %s", w.Kind)},
 		{w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends from the sender only; direction %s is not possible", w.Direction)},
 		{w.Streams > ntttcpStreams, fmt.Sprintf("needs a port for each stream; the workload needs %d and a job has %d", w.Streams, ntttcpStreams)},
 		{w.SendBuffer > 0 || w.ReceiveBuffer > 0, "for Linux has no option for socket buffers (its -B limits the bandwidth)"},
@@ -67,7 +67,7 @@ func (t NTttcp) Plan(job Job) ([]Process, error) {
 	sender := append([]string{"ntttcp", "-s"}, common...)
 	sender = append(sender, "-n", "1", "-l", "1", "--show-tcp-retrans")
 	if w.Rate > 0 {
-		sender = append(sender, "--fq-rate-limit", decimal(perStream(w)))
+		sender = append(sender, "--fq-rate-limit", decimal(w.StreamRate()))
 	}
 	client := clientProcess("client", sender...)
 	client.Ready = ntttcpStarts

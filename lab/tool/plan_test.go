@@ -159,7 +159,7 @@ func TestPlansStartServersBeforeClients(t *testing.T) {
 		if server.Stays == ends {
 			t.Errorf("%s: Stays is %v for the server", p.name, server.Stays)
 		}
-		if (p.tool.Name() == "sockperf" || p.tool.Name() == "fio") && server.UDP != isUDP(p.w) {
+		if (p.tool.Name() == "sockperf" || p.tool.Name() == "fio") && server.UDP != p.w.Kind.UDP() {
 			t.Errorf("%s: the server's port is looked for in the wrong table", p.name)
 		}
 		roles := map[string]bool{"server": true}

@@ -29,15 +29,15 @@ func (t Qperf) Supports(w suite.Workload) error {
 	return firstRefusal(t, w, []refusal{
 		{w.Kind == suite.TCPCRR, "uses one connection for all requests, so it does not measure connecting"},
 		{w.Streams > 1, fmt.Sprintf("runs one connection, not %d: its server accepts one client at a time", w.Streams)},
-		{!isRR(w) && w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends from the client only over sockets (--flip is for RDMA); direction %s is not possible", w.Direction)},
-		{isRR(w) && w.Request != w.Response, fmt.Sprintf("sends responses of the request's size; request %d and response %d differ", w.Request, w.Response)},
+		{!w.Kind.Exchange() && w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends from the client only over sockets (--flip is for RDMA); direction %s is not possible", w.Direction)},
+		{w.Kind.Exchange() && w.Request != w.Response, fmt.Sprintf("sends responses of the request's size; request %d and response %d differ", w.Request, w.Response)},
 		{w.Rate > 0, "cannot limit the rate"},
 		{w.Sendfile, "has no sendfile"},
 		{w.SendBuffer > 0, fmt.Sprintf("sets socket buffers of its server only; a send buffer of %d bytes cannot be set", w.SendBuffer)},
-		{isRR(w) && w.ReceiveBuffer > 0, "sets socket buffers of its server only, but in request/response both ends receive"},
+		{w.Kind.Exchange() && w.ReceiveBuffer > 0, "sets socket buffers of its server only, but in request/response both ends receive"},
 		{w.NoDelay && w.Kind == suite.TCPStream, "cannot set TCP_NODELAY"},
 		{w.NoDelay && w.Kind == suite.TCPRR && w.Request > oneSegment, fmt.Sprintf("cannot set TCP_NODELAY, which matters for messages above one segment (%d bytes)", oneSegment)},
-		{isUDP(w) && max(w.Buffer, w.Request) > maxDatagram, fmt.Sprintf("sends datagrams of at most %d bytes, not %d", maxDatagram, max(w.Buffer, w.Request))},
+		{w.Kind.UDP() && max(w.Buffer, w.Request) > maxDatagram, fmt.Sprintf("sends datagrams of at most %d bytes, not %d", maxDatagram, max(w.Buffer, w.Request))},
 	})
 }
 
@@ -59,7 +59,7 @@ func (t Qperf) Plan(job Job) ([]Process, error) {
 		return nil, err
 	}
 	size := w.Buffer
-	if isRR(w) {
+	if w.Kind.Exchange() {
 		size = w.Request
 	}
 	argv := []string{"qperf", job.Receiver.String(), "-lp", decimal(job.Port), "-ip", decimal(job.Port + 1),

@@ -28,19 +28,19 @@ func (t Sockperf) Supports(w suite.Workload) error {
 		{w.Kind == suite.TCPCRR, "uses one connection for all requests, so it does not measure connecting"},
 		{w.IPVersion == 6, "3.7, the version of the distributions, supports IPv4 only"},
 		{w.Streams > 1, fmt.Sprintf("runs one connection, not %d", w.Streams)},
-		{!isRR(w) && w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends streams from the client only; direction %s is not possible", w.Direction)},
-		{isRR(w) && w.Request != w.Response, fmt.Sprintf("sends responses of the request's size; request %d and response %d differ", w.Request, w.Response)},
+		{!w.Kind.Exchange() && w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends streams from the client only; direction %s is not possible", w.Direction)},
+		{w.Kind.Exchange() && w.Request != w.Response, fmt.Sprintf("sends responses of the request's size; request %d and response %d differ", w.Request, w.Response)},
 		{size < sockperfHeader, fmt.Sprintf("needs messages of at least %d bytes for its header; the workload has %d", sockperfHeader, size)},
 		{size > maxDatagram, fmt.Sprintf("sends messages of at most %d bytes, over TCP too; the workload has %d", maxDatagram, size)},
 		{w.Sendfile, "has no sendfile"},
-		{isRR(w) && w.Rate > 0, "cannot limit the rate of request/response: the limit would be the result"},
-		{isRR(w) && w.SendBuffer != w.ReceiveBuffer, fmt.Sprintf("sets one size for send and receive buffers of an end (--buffer-size); the workload has %d and %d bytes", w.SendBuffer, w.ReceiveBuffer)},
+		{w.Kind.Exchange() && w.Rate > 0, "cannot limit the rate of request/response: the limit would be the result"},
+		{w.Kind.Exchange() && w.SendBuffer != w.ReceiveBuffer, fmt.Sprintf("sets one size for send and receive buffers of an end (--buffer-size); the workload has %d and %d bytes", w.SendBuffer, w.ReceiveBuffer)},
 	})
 }
 
 // sockperfMessage is the size of one message.
 func sockperfMessage(w suite.Workload) int64 {
-	if isRR(w) {
+	if w.Kind.Exchange() {
 		return w.Request
 	}
 	return w.Buffer
@@ -56,18 +56,18 @@ func (t Sockperf) Plan(job Job) ([]Process, error) {
 		return nil, err
 	}
 	address := []string{"-i", job.Receiver.String(), "-p", decimal(job.Port)}
-	if !isUDP(w) {
+	if !w.Kind.UDP() {
 		address = append(address, "--tcp")
 	}
 	server := serverProcess(job, append([]string{"sockperf", "server"}, address...)...)
-	server.UDP = isUDP(w)
+	server.UDP = w.Kind.UDP()
 	mode := "throughput"
-	if isRR(w) {
+	if w.Kind.Exchange() {
 		mode = "ping-pong"
 	}
 	client := append([]string{"sockperf", mode}, address...)
 	client = append(client, "-m", decimal(sockperfMessage(w)), "-t", decimal(wholeSeconds(job.Timing)))
-	if isRR(w) {
+	if w.Kind.Exchange() {
 		client = append(client, "--full-rtt")
 	}
 	if w.Rate > 0 {

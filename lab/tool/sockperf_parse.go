@@ -34,7 +34,7 @@ func (t Sockperf) Parse(job Job, outputs map[string]Output) (Measurement, error)
 	}
 	m := Measurement{Metrics: sample.Metrics{}, Warnings: fragments(job)}
 	var warnings []string
-	if isRR(job.Workload) {
+	if job.Workload.Kind.Exchange() {
 		warnings, err = sockperfPingPong(ansi.Strip(client.Stdout), m.Metrics)
 	} else {
 		warnings, err = sockperfStream(job.Workload, ansi.Strip(client.Stdout), ansi.Strip(outputs["server"].Stdout), m.Metrics)
@@ -138,7 +138,7 @@ func sockperfStream(w suite.Workload, client, server string, ms sample.Metrics) 
 		if received, err = figure("the messages received", handled[1]); err != nil {
 			return nil, err
 		}
-	case isUDP(w):
+	case w.Kind.UDP():
 		return nil, errors.New("the server's output lacks the number of received messages")
 	default:
 		warnings = append(warnings, "sockperf's server did not say what it received: throughput is what the client sent")
@@ -149,7 +149,7 @@ func sockperfStream(w suite.Workload, client, server string, ms sample.Metrics) 
 	if handled != nil {
 		ms.Set(sample.ReceiverThroughput, received*perMessage)
 	}
-	if isUDP(w) {
+	if w.Kind.UDP() {
 		setDatagrams(w, sent/seconds, received/seconds, ms)
 	}
 	return warnings, nil

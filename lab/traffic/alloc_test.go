@@ -20,7 +20,7 @@ func pairOf(t testing.TB, s Spec) (client, server *crew) {
 	client, server = newCrew(), newCrew()
 	var local, remote int
 	var err error
-	if s.udp() {
+	if s.Workload.Kind.UDP() {
 		remote, err = listenUDP(at, s.socketOptions())
 	} else {
 		remote, err = listenTCP(at, s.socketOptions(), 128)
@@ -31,7 +31,7 @@ func pairOf(t testing.TB, s Spec) (client, server *crew) {
 	switch {
 	case s.Workload.Kind == suite.TCPCRR:
 		local = -1
-	case s.udp():
+	case s.Workload.Kind.UDP():
 		local = must.Get(newSocket(unix.SOCK_DGRAM, at.Addr(), s.socketOptions()))(t)
 		must.Succeed(t, connectBy(local, to, time.Now().Add(time.Second)))
 		sa := must.Get(unix.Getsockname(local))(t)

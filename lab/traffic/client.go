@@ -78,7 +78,7 @@ func (c *client) join() error {
 		return err
 	}
 	flows := c.spec.flows()
-	if c.spec.udp() && len(ready.Ports) != len(flows) {
+	if c.spec.Workload.Kind.UDP() && len(ready.Ports) != len(flows) {
 		return fmt.Errorf("the %s opened %d ports for %d flows; use the same windtunnel on both ends", c.control.peer, len(ready.Ports), len(flows))
 	}
 	for i, f := range flows {
@@ -110,7 +110,7 @@ func (c *client) connect(f flow, port uint16, g greeting) error {
 
 func (c *client) dial(to netip.AddrPort, g greeting) (fd int, err error) {
 	deadline := time.Now().Add(handshakeTimeout)
-	if !c.spec.udp() {
+	if !c.spec.Workload.Kind.UDP() {
 		if fd, err = dialTCP(to, netip.Addr{}, c.spec.socketOptions(), deadline); err != nil {
 			return -1, err
 		}

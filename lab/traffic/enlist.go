@@ -17,7 +17,7 @@ func (c *crew) enlist(s Spec, f flow, client bool, fd int) (*worker, error) {
 	}
 	f.Role = roleOf(s.Workload.Kind, f.Direction, client)
 	// The client ends the run, and sends the server a message.
-	w := c.add(&worker{flow: f, fd: fd, cpu: -1, work: s.Workload.ReceiverWork, tcp: !s.udp() && s.Workload.Kind != suite.TCPCRR, tolerates: !client})
+	w := c.add(&worker{flow: f, fd: fd, cpu: -1, work: s.Workload.ReceiverWork, tcp: !s.Workload.Kind.UDP() && s.Workload.Kind != suite.TCPCRR, tolerates: !client})
 	if err := w.equip(s); err != nil {
 		return nil, err
 	}
@@ -46,11 +46,10 @@ func (c *crew) enlist(s Spec, f flow, client bool, fd int) (*worker, error) {
 }
 
 func roleOf(k suite.Kind, direction string, client bool) string {
-	stream := k == suite.TCPStream || k == suite.UDPStream
 	switch {
-	case !stream && client:
+	case k.Exchange() && client:
 		return roleRequest
-	case !stream:
+	case k.Exchange():
 		return roleRespond
 	case client == (direction == string(suite.Forward)):
 		return roleSend
@@ -68,7 +67,7 @@ func (w *worker) equip(s Spec) (err error) {
 		w.request, w.response = int(s.Workload.Request), int(s.Workload.Response)
 		size = max(w.request+1+w.response, greetingSize+1)
 	case roleReceive:
-		if s.udp() {
+		if s.Workload.Kind.UDP() {
 			size++
 		}
 	}
@@ -77,13 +76,13 @@ func (w *worker) equip(s Spec) (err error) {
 }
 
 func (w *worker) sends(s Spec) (err error) {
-	if rate := s.perStream(); rate > 0 {
+	if rate := s.Workload.StreamRate(); rate > 0 {
 		w.pace.interval = float64(s.Workload.Buffer) * 8e9 / float64(rate)
-		if !s.udp() {
+		if !s.Workload.Kind.UDP() {
 			w.pace.backlog = streamBacklog
 		}
 	}
-	if s.udp() {
+	if s.Workload.Kind.UDP() {
 		w.loop = (*worker).sendDatagrams
 		return nil
 	}
@@ -99,7 +98,7 @@ func (w *worker) sends(s Spec) (err error) {
 
 func (w *worker) receives(s Spec) error {
 	w.until = closing
-	if !s.udp() {
+	if !s.Workload.Kind.UDP() {
 		w.loop = (*worker).receiveStream
 		return nil
 	}

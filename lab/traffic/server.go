@@ -132,7 +132,7 @@ func (s *server) serve(conn net.Conn) (Result, error) {
 
 // join opens the data sockets with the client. start waits for its start message.
 func (ss *serverRun) join() (start func() error, err error) {
-	if ss.spec.udp() {
+	if ss.spec.Workload.Kind.UDP() {
 		return ss.joinUDP()
 	}
 	backlog := max(128, 2*len(ss.spec.flows()))

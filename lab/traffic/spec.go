@@ -2,7 +2,6 @@ package traffic
 
 import (
 	"fmt"
-	"math"
 	"time"
 
 	"windtunnel/lab/suite"
@@ -146,15 +145,11 @@ func (s Spec) checkTransactions() error {
 	return nil
 }
 
-func (s Spec) udp() bool {
-	return s.Workload.Kind == suite.UDPStream || s.Workload.Kind == suite.UDPRR
-}
-
 // flows lists the connections or socket pairs between the ends. The streams beside
 // request/response come last.
 func (s Spec) flows() []flow {
 	w := s.Workload
-	if w.Kind == suite.TCPStream || w.Kind == suite.UDPStream {
+	if !w.Kind.Exchange() {
 		return appendFlows(nil, w.Direction, w.Streams, false)
 	}
 	flows := appendFlows(nil, suite.Forward, w.Streams, false)
@@ -188,15 +183,7 @@ func (s Spec) load() Spec {
 	return s
 }
 
-// perStream returns each stream's share of the rate, bits/s; 0 = no limit.
-func (s Spec) perStream() int64 {
-	if s.Workload.Rate == 0 {
-		return 0
-	}
-	return max(1, int64(math.Round(float64(s.Workload.Rate)/float64(s.Workload.Streams))))
-}
-
 func (s Spec) socketOptions() socketOptions {
 	w := s.Workload
-	return socketOptions{send: int(w.SendBuffer), receive: int(w.ReceiveBuffer), noDelay: w.NoDelay, pacing: s.perStream()}
+	return socketOptions{send: int(w.SendBuffer), receive: int(w.ReceiveBuffer), noDelay: w.NoDelay, pacing: s.Workload.StreamRate()}
 }

@@ -124,15 +124,6 @@ func (c *columns) within(subject, baseline string, m sample.Metric) []float64 {
 	return ratios
 }
 
-// ids are the scenarios that the run planned.
-func (c *columns) ids() []string {
-	var ids []string
-	for i := range c.side.Plan.Scenarios {
-		ids = append(ids, c.side.Plan.Scenarios[i].ID)
-	}
-	return ids
-}
-
 func (c *columns) info() RunInfo {
 	r := c.side.Run
 	info := RunInfo{ID: r.ID, Name: r.Name, Note: r.Note, Suite: r.Suite, Started: r.Started, Status: r.Status, Revision: r.Environment.Revision}

@@ -15,15 +15,7 @@ func Metric(name string) (sample.Metric, error) {
 	if _, ok := sample.Describe(sample.Metric(name)); ok {
 		return sample.Metric(name), nil
 	}
-	return "", fmt.Errorf("there is no metric %q; %s", phrase.Clip(name), meant(name, "metrics", metricNames()))
-}
-
-func metricNames() []string {
-	var names []string
-	for _, info := range sample.Known() {
-		names = append(names, string(info.Metric))
-	}
-	return names
+	return "", fmt.Errorf("there is no metric %q; %s", phrase.Clip(name), meant(name, "metrics", sample.Names()))
 }
 
 // matches reports whether a pattern selects a scenario (see suite.Matches). A

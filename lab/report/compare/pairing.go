@@ -58,7 +58,7 @@ func (p *pairing) belongs(c, first *columns) error {
 	if other := otherTrials(options(first.side.Run.Options, c.side.Run.Options)); len(other) > 0 {
 		return fmt.Errorf("runs %s and %s of one side count different trials (%s)", first.side.Run.ID, info.ID, changes(other))
 	}
-	for _, id := range first.ids() {
+	for _, id := range first.side.Plan.IDs() {
 		if then := c.side.scenario(id); then != nil && len(definition(*first.side.scenario(id), *then)) > 0 {
 			return fmt.Errorf("runs %s and %s of one side define %s differently", first.side.Run.ID, info.ID, id)
 		}
@@ -79,14 +79,10 @@ func union(a, b *Side) []string {
 }
 
 func scenarioNames(s *Side) string {
-	var ids []string
-	for i := range s.Plan.Scenarios {
-		ids = append(ids, s.Plan.Scenarios[i].ID)
-	}
-	if len(ids) == 0 {
+	if len(s.Plan.Scenarios) == 0 {
 		return "none"
 	}
-	return phrase.Some(ids, 6)
+	return phrase.Some(s.Plan.IDs(), 6)
 }
 
 // apart says why two runs have no common scenario, with a colon; "" if there is no known reason.

@@ -75,11 +75,7 @@ func NewTrend(suite string, runs []Side, opts TrendOptions) (*Trend, error) {
 	}
 	t.Runs = len(chosen)
 	newest := chosen[len(chosen)-1].side
-	var ids []string
-	for i := range newest.Plan.Scenarios {
-		ids = append(ids, newest.Plan.Scenarios[i].ID)
-	}
-	ids, err := selection(opts.Scenarios, ids)
+	ids, err := selection(opts.Scenarios, newest.Plan.IDs())
 	if err != nil {
 		return nil, fmt.Errorf("trend of suite %s: %w", suite, err)
 	}
