@@ -31,7 +31,7 @@ var arguments = map[string]completer{
 	"report": completeReports, "explain": firstArgument(completeRunNames), "runs delete": completeRunNames, "output": completeOutput,
 	"compare": atMost(2, listed(completeRunNames)), "trend": firstArgument(completeStoredSuites),
 	"lab up": firstArgument(completeSuites), "lab list": firstArgument(completeSuites), "lab exec": firstArgument(completeSuites), "lab down": firstArgument(completeSuites),
-	"vm build": words(tool.Names()...), "man": directories,
+	"vm build": words(tool.Names()...), "man": cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs),
 }
 
 // flagValues maps flags to the completion of their values. A flag of type choice needs no entry.
@@ -66,10 +66,6 @@ func completions(cmd *cobra.Command) {
 
 // words proposes fixed values.
 func words(list ...string) completer { return cobra.FixedCompletions(list, noFiles) }
-
-func directories(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return nil, cobra.ShellCompDirectiveFilterDirs
-}
 
 func firstArgument(complete completer) completer { return atMost(1, complete) }
 

@@ -236,7 +236,7 @@ func (s *runner) execute(ctx context.Context) (err error) {
 		}
 		defer s.store.Close()
 	}
-	s.store.OnOutage(ctx.Done(), func(err error, limit time.Duration) {
+	s.store.OnOutage(ctx, func(err error, limit time.Duration) {
 		fmt.Fprintf(os.Stderr, "windtunnel: %v\nwindtunnel: the run waits for the server, %s at most\n", err, units.FormatDuration(float64(limit)))
 	})
 	if err := begin(); err != nil {

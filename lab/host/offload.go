@@ -98,15 +98,8 @@ func (d Device) lacks(profile suite.Offload, version int, change, tunnels bool) 
 		case on && !slices.Contains(needs, name):
 		case !on && !tunnels && profile == suite.OffloadTCP:
 		default:
-			list = append(list, name+" "+onOff(on))
+			list = append(list, name+" "+space.OnOff(on))
 		}
 	}
 	return list
-}
-
-func onOff(on bool) string {
-	if on {
-		return "on"
-	}
-	return "off"
 }

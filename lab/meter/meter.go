@@ -248,7 +248,7 @@ func (m *Meter) readCPUs() (mono int64, err error) {
 	if mono, err = monotonic(); err != nil {
 		return 0, err
 	}
-	if m.wall, err = wallClock(); err != nil {
+	if m.wall, err = readClock(unix.CLOCK_REALTIME, "CLOCK_REALTIME"); err != nil {
 		return 0, err
 	}
 	clear(m.seen)

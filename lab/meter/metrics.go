@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"windtunnel/lab/sample"
+	"windtunnel/lab/stats"
 	"windtunnel/lab/suite"
 )
 
@@ -374,12 +375,8 @@ func median(sockets []SocketDelta, of func(SocketDelta) float64) float64 {
 	for i, s := range sockets {
 		v[i] = of(s)
 	}
-	slices.Sort(v)
-	middle := len(v) / 2
-	if len(v)%2 == 1 {
-		return v[middle]
-	}
-	return (v[middle-1] + v[middle]) / 2
+	middle, _, _ := stats.Median(v)
+	return middle
 }
 
 // receivePlace sets the share of the receiver's packets that its own CPUs

@@ -77,7 +77,7 @@ func (n *namespace) close() {
 		n.links.Close()
 	}
 	if n.diag != nil {
-		n.diag.close()
+		n.diag.sockets[unix.NETLINK_INET_DIAG].Close()
 	}
 	if n.drivers != nil {
 		n.drivers.Close()

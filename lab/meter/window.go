@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"iter"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // Delta is the difference between two readings of one node.
@@ -293,5 +291,3 @@ func WallStep(a, b Reading) (step time.Duration, ok bool) {
 	}
 	return time.Duration(b.Wall-a.Wall) - time.Duration(b.Mono-a.Mono), true
 }
-
-func wallClock() (int64, error) { return readClock(unix.CLOCK_REALTIME, "CLOCK_REALTIME") }

@@ -64,18 +64,27 @@ var attempts = map[string]attempt{
 			return b.Links.QdiscReplace(&netlink.GenericQdisc{QdiscAttrs: root(l, 1), QdiscType: "pfifo"})
 		})
 	},
-	BTF:      func(*sandbox, *Facts) (string, error) { return "", hasBTF() },
+	BTF:      func(*sandbox, *Facts) (string, error) { return "", exists("/sys/kernel/btf/vmlinux") },
 	Threaded: func(b *sandbox, _ *Facts) (string, error) { return "", b.threaded() },
 	Backpressure: func(_ *sandbox, f *Facts) (string, error) {
 		return "by the kernel's version", stopsFullRings(f.Release)
 	},
-	Pacing:       func(*sandbox, *Facts) (string, error) { return "", setPacing() },
-	VRouter:      findVRouter,
-	QEMU:         findQEMU,
-	GuestKernel:  findGuestKernel,
-	KVM:          tryKVM,
-	BridgeFilter: func(b *sandbox, _ *Facts) (string, error) { return "", b.Do(findBridgeFilter) },
-	OpenVSwitch:  func(b *sandbox, _ *Facts) (string, error) { return "", b.Do(findOpenVSwitch) },
+	Pacing:      func(*sandbox, *Facts) (string, error) { return "", setPacing() },
+	VRouter:     findVRouter,
+	QEMU:        findQEMU,
+	GuestKernel: findGuestKernel,
+	KVM:         tryKVM,
+	// The module br_netfilter adds these sysctls to a namespace.
+	BridgeFilter: func(b *sandbox, _ *Facts) (string, error) {
+		return "", b.Do(func() error { return exists("/proc/sys/net/bridge/bridge-nf-call-iptables") })
+	},
+	// If the module of the datapath's netlink family exists, the kernel then loads it.
+	OpenVSwitch: func(b *sandbox, _ *Facts) (string, error) {
+		return "", b.Do(func() error {
+			_, err := netlink.GenlFamilyGet("ovs_datapath")
+			return err
+		})
+	},
 }
 
 // stopsFullRings returns an error if a kernel release, such as "6.1.0-18-amd64", is older than
@@ -88,22 +97,14 @@ func stopsFullRings(release string) error {
 	return nil
 }
 
-// findBridgeFilter looks for the sysctls that the module br_netfilter adds to a namespace.
-func findBridgeFilter() error {
-	_, err := os.Stat("/proc/sys/net/bridge/bridge-nf-call-iptables")
+func exists(path string) error {
+	_, err := os.Stat(path)
 	return err
 }
 
 func findVRouter(*sandbox, *Facts) (string, error) {
 	path, err := program.Beside(VRouter)
 	return path, err
-}
-
-// findOpenVSwitch asks for the datapath's netlink family. If the module exists, the kernel
-// then loads it.
-func findOpenVSwitch() error {
-	_, err := netlink.GenlFamilyGet("ovs_datapath")
-	return err
 }
 
 // rootless are the features whose trial needs no root.
@@ -233,11 +234,6 @@ func (b *sandbox) addTCX(l netlink.Link) error {
 		}
 		return attached.Close()
 	})
-}
-
-func hasBTF() error {
-	_, err := os.Stat("/sys/kernel/btf/vmlinux")
-	return err
 }
 
 // openTun makes a TUN device, which is removed when its file is closed.

@@ -74,9 +74,6 @@ func explain(err error, cpu, rate int) error {
 	return err
 }
 
-func (e *event) enable() error  { return e.ioctl(unix.PERF_EVENT_IOC_ENABLE, "start") }
-func (e *event) disable() error { return e.ioctl(unix.PERF_EVENT_IOC_DISABLE, "stop") }
-
 func (e *event) ioctl(request uint, what string) error {
 	if err := unix.IoctlSetInt(e.fd, request, 0); err != nil {
 		return fmt.Errorf("%s sampling CPU %d: %w", what, e.cpu, err)
@@ -117,8 +114,4 @@ func (e *event) at(position, size uint64, scratch *[]byte) []byte {
 	*scratch = append((*scratch)[:0], e.ring[from:]...)
 	*scratch = append(*scratch, e.ring[:from+size-uint64(len(e.ring))]...)
 	return *scratch
-}
-
-func (e *event) close() error {
-	return errors.Join(unix.Munmap(e.memory), unix.Close(e.fd))
 }

@@ -97,7 +97,7 @@ func (s *Sampler) open() error {
 		s.warnings = append(s.warnings, fmt.Sprintf("The wire's work cannot be separated from the node's: %v.", err))
 	}
 	for _, e := range s.events {
-		if err := e.enable(); err != nil {
+		if err := e.ioctl(unix.PERF_EVENT_IOC_ENABLE, "start"); err != nil {
 			return err
 		}
 	}
@@ -114,7 +114,7 @@ func (s *Sampler) collect() error {
 		case <-s.stop:
 			var errs []error
 			for _, e := range s.events {
-				errs = append(errs, e.disable())
+				errs = append(errs, e.ioctl(unix.PERF_EVENT_IOC_DISABLE, "stop"))
 			}
 			return errors.Join(append(errs, s.drain())...)
 		case <-tick.C:
@@ -210,7 +210,7 @@ func (s *Sampler) Abandon() error {
 func (s *Sampler) close() error {
 	var errs []error
 	for _, e := range s.events {
-		errs = append(errs, e.close())
+		errs = append(errs, errors.Join(unix.Munmap(e.memory), unix.Close(e.fd)))
 	}
 	s.events = nil
 	return errors.Join(append(errs, s.marker.close())...)

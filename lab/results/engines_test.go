@@ -2,6 +2,7 @@ package results
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -200,7 +201,7 @@ func TestAServerThatIsKilledAndRestartedDuringARunStoresEachSampleOnce(t *testin
 	s, run, smp := measuringStore(t, Options{})
 	server := postgrestest.Shared(t)
 	waited := make(chan error, 100)
-	s.OnOutage(nil, func(err error, _ time.Duration) { waited <- err })
+	s.OnOutage(t.Context(), func(err error, _ time.Duration) { waited <- err })
 	var stored atomic.Int64
 	var enough atomic.Bool
 	var writer sync.WaitGroup
@@ -303,7 +304,7 @@ func TestAServerThatStaysUnreachableEndsTheWaitAndTheRunIsResumedLater(t *testin
 	s, run, smp := measuringStore(t, Options{Outage: time.Second})
 	server := postgrestest.Shared(t)
 	calls := 0
-	s.OnOutage(nil, func(error, time.Duration) { calls++ })
+	s.OnOutage(t.Context(), func(error, time.Duration) { calls++ })
 	server.Kill()
 	for range 2 { // the second does not wait
 		_, err := s.AppendSample(run.ID, smp)
@@ -329,8 +330,8 @@ func TestAServerThatStaysUnreachableEndsTheWaitAndTheRunIsResumedLater(t *testin
 func TestAnInterruptEndsTheWaitForAServer(t *testing.T) {
 	s, run, smp := measuringStore(t, Options{})
 	server := postgrestest.Shared(t)
-	stop := make(chan struct{})
-	s.OnOutage(stop, func(error, time.Duration) { close(stop) })
+	ctx, stop := context.WithCancel(t.Context())
+	s.OnOutage(ctx, func(error, time.Duration) { stop() })
 	server.Kill()
 	if _, err := s.AppendSample(run.ID, smp); err == nil {
 		t.Error("a sample was stored without a server")
@@ -345,7 +346,7 @@ func TestAServerThatAcceptsAndDoesNotAnswerCountsAsUnreachable(t *testing.T) {
 	resume := func() {}
 	defer func() { resume() }()
 	waited := make(chan error, 1)
-	s.OnOutage(nil, func(err error, _ time.Duration) { resume(); waited <- err })
+	s.OnOutage(t.Context(), func(err error, _ time.Duration) { resume(); waited <- err })
 	resume = postgrestest.Shared(t).Pause()
 	if _, err := s.AppendSample(run.ID, smp); err != nil {
 		t.Errorf("after the server continued: %v", err)
@@ -401,11 +402,11 @@ func TestAServerThatDoesNotAnswerEndsReadsWithAClearError(t *testing.T) {
 
 func TestAnInterruptEndsTheWaitForAServerThatDoesNotAnswer(t *testing.T) {
 	s, run, smp := measuringStore(t, Options{})
-	stop := make(chan struct{})
-	s.OnOutage(stop, func(error, time.Duration) {})
+	ctx, stop := context.WithCancel(t.Context())
+	s.OnOutage(ctx, func(error, time.Duration) {})
 	resume := postgrestest.Shared(t).Pause()
 	defer resume()
-	time.AfterFunc(500*time.Millisecond, func() { close(stop) })
+	time.AfterFunc(500*time.Millisecond, func() { stop() })
 	var err error
 	within(t, finishWithin+10*time.Second, "AppendSample", func() { _, err = s.AppendSample(run.ID, smp) }) // its first attempt may take a minute
 	must.Fail(t, err, "resume the run later")
@@ -423,11 +424,11 @@ func TestAnInterruptEndsALaterAttemptAtOnce(t *testing.T) {
 	defer func(was time.Duration) { answerWithin = was }(answerWithin)
 	s, run, smp := measuringStore(t, Options{})
 	answerWithin = time.Second
-	stop := make(chan struct{})
+	ctx, stop := context.WithCancel(t.Context())
 	var stopped time.Time
-	s.OnOutage(stop, func(error, time.Duration) {
+	s.OnOutage(ctx, func(error, time.Duration) {
 		answerWithin = time.Minute // of the second attempt
-		time.AfterFunc(2*retryEvery, func() { stopped = time.Now(); close(stop) })
+		time.AfterFunc(2*retryEvery, func() { stopped = time.Now(); stop() })
 	})
 	resume := postgrestest.Shared(t).Pause()
 	defer resume()

@@ -4,25 +4,27 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+
+	"windtunnel/internal/pause"
 )
 
 // outage has the limits and the callback for writes that wait for a server.
 type outage struct {
 	limit   time.Duration // longest wait of a write; 0: writes do not wait
-	stop    <-chan struct{}
+	stop    context.Context
 	waiting func(err error, limit time.Duration)
 	vain    atomic.Bool // the last wait was in vain, so the next write tries once
 }
 
-// finishWithin is the longest time that a write may take after stop is closed, so that an
+// finishWithin is the longest time that a write may take after stop has ended, so that an
 // interrupted run is stored if the server answers.
 const finishWithin = 5 * time.Second
 
 // OnOutage sets what happens while the server of the store does not answer. A write that
 // begins to wait calls waiting once, with the error and the longest time of its wait. When
-// stop is closed, it stops waiting at once, and a first attempt in progress ends within
+// stop ends, it stops waiting at once, and a first attempt in progress ends within
 // finishWithin. OnOutage must be called before the first write.
-func (s *Store) OnOutage(stop <-chan struct{}, waiting func(err error, limit time.Duration)) {
+func (s *Store) OnOutage(stop context.Context, waiting func(err error, limit time.Duration)) {
 	s.outage.stop, s.outage.waiting = stop, waiting
 }
 
@@ -43,7 +45,7 @@ func (s *Store) insist(what, run string, f func(t *tx, again bool) error) error 
 		if !again && s.outage.waiting != nil && !s.outage.vain.Load() && !s.outage.over(deadline) {
 			s.outage.waiting(err, s.outage.limit)
 		}
-		if s.outage.vain.Load() || !s.outage.pause() || s.outage.over(deadline) {
+		if s.outage.vain.Load() || pause.For(s.outage.stop, retryEvery) != nil || s.outage.over(deadline) {
 			s.outage.vain.Store(true)
 			return err
 		}
@@ -58,7 +60,7 @@ func (s *Store) tryOnce(what, run string, again bool, f func(t *tx, again bool) 
 	if again {
 		rest = 0
 	}
-	defer s.outage.onStop(rest, cancel)()
+	defer context.AfterFunc(s.outage.stop, func() { time.AfterFunc(rest, cancel) })()
 	err := s.holds.check(run)
 	if err != nil {
 		err = s.explain(err, what)
@@ -71,40 +73,7 @@ func (s *Store) tryOnce(what, run string, again bool, f func(t *tx, again bool) 
 	return err
 }
 
-// onStop calls cancel some time after stop is closed. The returned function prevents this.
-func (o *outage) onStop(rest time.Duration, cancel func()) (end func()) {
-	ended := make(chan struct{})
-	go func() {
-		select {
-		case <-ended:
-			return
-		case <-o.stop:
-		}
-		select {
-		case <-ended:
-		case <-time.After(rest):
-			cancel()
-		}
-	}()
-	return func() { close(ended) }
-}
-
 // over reports whether the wait must end.
 func (o *outage) over(deadline time.Time) bool {
-	select {
-	case <-o.stop:
-		return true
-	default:
-		return time.Now().After(deadline)
-	}
-}
-
-// pause waits before the next attempt. It returns false if stop is closed meanwhile.
-func (o *outage) pause() bool {
-	select {
-	case <-o.stop:
-		return false
-	case <-time.After(retryEvery):
-		return true
-	}
+	return o.stop.Err() != nil || time.Now().After(deadline)
 }

@@ -58,7 +58,7 @@ func openPostgres(place, scheme string, opts Options) (*Store, error) {
 	p.place = publicURL(config)
 	s := &Store{
 		db: stdlib.OpenDB(*config), dialect: p, place: p.place, readOnly: opts.ReadOnly,
-		outage: outage{limit: cmp.Or(opts.Outage, 5*time.Minute)},
+		outage: outage{limit: cmp.Or(opts.Outage, 5*time.Minute), stop: context.Background()},
 	}
 	if !opts.ReadOnly {
 		s.holds = &holds{connect: p.dial, key: p.runKey, of: map[string]*hold{}}

@@ -146,9 +146,9 @@ func (s *Space) Offloads(device string, want map[string]bool) error {
 	}
 	for name, on := range change {
 		if now[name].On != on {
-			return fmt.Errorf("set offloads of %s in %s: the device keeps %s %s", device, s, name, onOff(now[name].On))
+			return fmt.Errorf("set offloads of %s in %s: the device keeps %s %s", device, s, name, OnOff(now[name].On))
 		}
-		s.note(&s.record.Offloads, device+" "+name, onOff(on))
+		s.note(&s.record.Offloads, device+" "+name, OnOff(on))
 	}
 	return nil
 }
@@ -236,19 +236,13 @@ func (s *Space) RestoreFeatures(device string, states map[string]bool) error {
 
 // OffloadsOn lists a device's offload features that are on, by the kernel's names.
 func (s *Space) OffloadsOn(device string) (on []string, err error) {
-	err = s.ethtool(func(e *ethtool.Ethtool) error {
-		has, err := e.Features(device)
-		for name, active := range has {
-			if active {
-				on = append(on, name)
-			}
+	features, err := s.Features(device)
+	for name, f := range features {
+		if f.On {
+			on = append(on, name)
 		}
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read offloads of %s in %s: %w", device, s, err)
 	}
-	return on, nil
+	return on, err
 }
 
 // ethtool runs f with an ethtool socket of the namespace.
@@ -263,7 +257,8 @@ func (s *Space) ethtool(f func(*ethtool.Ethtool) error) error {
 	})
 }
 
-func onOff(on bool) string {
+// OnOff returns the word for the state of a feature.
+func OnOff(on bool) string {
 	if on {
 		return "on"
 	}

@@ -3,6 +3,7 @@ package stats
 import (
 	"errors"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
@@ -22,7 +23,7 @@ func Adjust(y []float64, x [][]float64) ([]float64, error) {
 	}
 	var used []int
 	for c := range x[0] {
-		if column := mat.Col(nil, c, rows(x)); stat.Variance(column, nil) > 1e-9 {
+		if column := mat.Col(nil, c, mat.NewDense(len(x), len(x[0]), slices.Concat(x...))); stat.Variance(column, nil) > 1e-9 {
 			used = append(used, c)
 		}
 	}
@@ -49,12 +50,4 @@ func Adjust(y []float64, x [][]float64) ([]float64, error) {
 		}
 	}
 	return adjusted, nil
-}
-
-func rows(x [][]float64) *mat.Dense {
-	m := mat.NewDense(len(x), len(x[0]), nil)
-	for i, row := range x {
-		m.SetRow(i, row)
-	}
-	return m
 }

@@ -90,7 +90,7 @@ func centre(xs []float64, level float64) (e Estimate, ok bool, err error) {
 		},
 		P:      null.twoSided(all - max(negative, positive)),
 		Effect: float64(positive-negative) / float64(all),
-		Floor:  null.floor(),
+		Floor:  null.twoSided(0),
 	}, true, nil
 }
 

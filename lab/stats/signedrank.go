@@ -62,6 +62,3 @@ func (r signedRanks) twoSided(seen int) float64 {
 func (r signedRanks) critical(alpha float64) int {
 	return sort.Search(r.sums()/2+1, func(seen int) bool { return r.twoSided(seen) > alpha }) - 1
 }
-
-// floor is the smallest p-value: all pairs differ in the same direction.
-func (r signedRanks) floor() float64 { return r.twoSided(0) }

@@ -9,15 +9,15 @@ import (
 func (x *expansion) comparisons() {
 	for _, c := range x.s.comparisons.V {
 		for _, subject := range c.V.subjects.V {
-			x.compare(c.V, subject)
+			for _, p := range x.pairs(c.V.baseline, subject) {
+				if slices.ContainsFunc(x.plan.Comparisons, func(o Comparison) bool { return o.Baseline == p.Baseline && o.Subject == p.Subject }) {
+					x.j.fail(subject.Pos, fmt.Sprintf("%q is compared with %q twice", p.Subject, p.Baseline), "remove one of the two")
+					continue
+				}
+				p.Title = c.V.title.V
+				x.plan.Comparisons = append(x.plan.Comparisons, p)
+			}
 		}
-	}
-}
-
-// compare adds the comparisons of one subject with its baseline.
-func (x *expansion) compare(c comparisonSpec, subject at[string]) {
-	for _, p := range x.pairs(c.baseline, subject) {
-		x.pair(Comparison{Title: c.title.V, Baseline: p.Baseline, Subject: p.Subject}, subject.Pos)
 	}
 }
 
@@ -53,14 +53,6 @@ func (x *expansion) pairs(baseline, subject at[string]) (found []Comparison) {
 			"scenarios: "+enumerate(append(base, subj...)))
 	}
 	return found
-}
-
-func (x *expansion) pair(c Comparison, pos position) {
-	if slices.ContainsFunc(x.plan.Comparisons, func(o Comparison) bool { return o.Baseline == c.Baseline && o.Subject == c.Subject }) {
-		x.j.fail(pos, fmt.Sprintf("%q is compared with %q twice", c.Subject, c.Baseline), "remove one of the two")
-		return
-	}
-	x.plan.Comparisons = append(x.plan.Comparisons, c)
 }
 
 // lookUp returns the scenario with the id name, or the scenarios of the group name.

@@ -50,14 +50,15 @@ func document(j *journal, data []byte, d dialect) *ast.MappingNode {
 	}
 	file, err := parse(tokens)
 	if err != nil {
+		pos, text := located(err)
 		remedy := "check the indentation, quotes and brackets near this position"
-		if strings.Contains(messageOf(err), `header option: "=`) {
+		if strings.Contains(text, `header option: "=`) {
 			remedy = `YAML takes > for the start of folded text: put the value in quotes, ">= 0.95"`
 		}
-		if strings.Contains(messageOf(err), "character '\t'") {
+		if strings.Contains(text, "character '\t'") {
 			remedy = "indent with spaces: YAML allows no tab there"
 		}
-		j.fail(placeOf(err), "the YAML cannot be read: "+messageOf(err), remedy)
+		j.fail(pos, "the YAML cannot be read: "+text, remedy)
 		return nil
 	}
 	return onlyMapping(j, file, d)
@@ -116,21 +117,13 @@ func parse(tokens token.Tokens) (file *ast.File, err error) {
 	return parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 }
 
-// placeOf returns the position of an error of the YAML library.
-func placeOf(err error) position {
-	var located yaml.Error
-	if errors.As(err, &located) {
-		return tokenPosition(located.GetToken())
+// located returns the position and the text of an error of the YAML library.
+func located(err error) (position, string) {
+	var at yaml.Error
+	if errors.As(err, &at) {
+		return tokenPosition(at.GetToken()), at.GetMessage()
 	}
-	return position{}
-}
-
-func messageOf(err error) string {
-	var located yaml.Error
-	if errors.As(err, &located) {
-		return located.GetMessage()
-	}
-	return err.Error()
+	return position{}, err.Error()
 }
 
 func tokenPosition(t *token.Token) position {

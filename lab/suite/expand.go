@@ -262,7 +262,7 @@ func (x *expansion) add(e at[scenarioSpec], c cell) {
 	if len(x.s.endpoints.V) > 0 {
 		sc.Endpoint = endpointOf(c.endpoint)
 	}
-	sc.Timing = timingOf(x.s.timing, c.workload.value.timing, e.V.timing)
+	sc.Timing = timingOver(Timing{defaultWarmup, defaultDuration, defaultCooldown}, x.s.timing, c.workload.value.timing, e.V.timing)
 	if x.opts.Short {
 		sc.Timing = timingOver(sc.Timing, x.s.short.V.timing)
 	}

@@ -6,13 +6,6 @@ import (
 	"strings"
 )
 
-// ladders adds the suite's ladders. It replaces groups by the ids of their scenarios.
-func (x *expansion) ladders() {
-	for _, l := range x.s.ladders.V {
-		x.ladder(l.V)
-	}
-}
-
 // step is one entry of a ladder's list, with the ids of its scenarios.
 type step struct {
 	at[string]
@@ -20,24 +13,26 @@ type step struct {
 	ids  []string // one ID, or the IDs of the group
 }
 
-// ladder adds the ladders of one entry. Ids give one ladder. Groups give one for each
-// part after the "/".
-func (x *expansion) ladder(l ladderSpec) {
-	steps, isGroup, ok := x.steps(l)
-	if !ok {
-		return
-	}
-	if !isGroup {
-		x.addLadder(l.title.V, "", steps)
-		return
-	}
-	parts := partsOf(steps)
-	for _, part := range parts {
-		title := l.title.V
-		if len(parts) > 1 {
-			title = strings.TrimSpace(title + " (" + part + ")")
+// ladders adds the suite's ladders. It replaces groups by the ids of their scenarios. Ids give one
+// ladder. Groups give one for each part after the "/".
+func (x *expansion) ladders() {
+	for _, l := range x.s.ladders.V {
+		steps, isGroup, ok := x.steps(l.V)
+		if !ok {
+			continue
 		}
-		x.addLadder(title, part, steps)
+		if !isGroup {
+			x.addLadder(l.V.title.V, "", steps)
+			continue
+		}
+		parts := partsOf(steps)
+		for _, part := range parts {
+			title := l.V.title.V
+			if len(parts) > 1 {
+				title = strings.TrimSpace(title + " (" + part + ")")
+			}
+			x.addLadder(title, part, steps)
+		}
 	}
 }
 

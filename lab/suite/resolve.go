@@ -85,12 +85,6 @@ func orDefault[T any](entries []named[T], name string, of mapping[T]) []named[T]
 	return []named[T]{{name: name, value: preset}}
 }
 
-// timingOf returns the default timing with the keys of the layers. A later layer
-// overrides an earlier one.
-func timingOf(layers ...timingSpec) Timing {
-	return timingOver(Timing{defaultWarmup, defaultDuration, defaultCooldown}, layers...)
-}
-
 // timingOver returns t with the keys of the layers.
 func timingOver(t Timing, layers ...timingSpec) Timing {
 	for _, l := range layers {

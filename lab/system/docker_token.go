@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 )
@@ -48,7 +50,7 @@ func (g *tokenGiver) serve(wait time.Duration) error {
 	for len(g.missing) > 0 {
 		c, err := g.listener.Accept()
 		if err != nil {
-			return fmt.Errorf("nodes %v did not ask for the swarm's token within %v: their dockerd did not start, or they do not reach %s: %w", g.absent(), wait, g.listener.Addr(), err)
+			return fmt.Errorf("nodes %v did not ask for the swarm's token within %v: their dockerd did not start, or they do not reach %s: %w", slices.Collect(maps.Keys(g.missing)), wait, g.listener.Addr(), err)
 		}
 		g.answer(c, deadline)
 	}
@@ -69,13 +71,6 @@ func (g *tokenGiver) answer(c net.Conn, deadline time.Time) {
 	if _, err := io.WriteString(c, g.token+"\n"); err == nil {
 		delete(g.missing, from.Addr().Unmap())
 	}
-}
-
-func (g *tokenGiver) absent() (nodes []netip.Addr) {
-	for a := range g.missing {
-		nodes = append(nodes, a)
-	}
-	return nodes
 }
 
 // askToken connects from address own to the first node and reads the token. It

@@ -130,7 +130,7 @@ func (s *sequence) take(phase int32, number uint64, transit int64) {
 		s.forget(number)
 		s.next = number + 1
 	} else {
-		if s.next-number <= recentCount && s.seen(number) {
+		if s.next-number <= recentCount && s.recent[number%recentCount/64]&(1<<(number%64)) != 0 {
 			if counts {
 				s.duplicates++
 			}
@@ -144,10 +144,6 @@ func (s *sequence) take(phase int32, number uint64, transit int64) {
 	if counts {
 		s.inWindow++
 	}
-}
-
-func (s *sequence) seen(number uint64) bool {
-	return s.recent[number%recentCount/64]&(1<<(number%64)) != 0
 }
 
 // forget clears the bits of the numbers from next to number.

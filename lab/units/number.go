@@ -137,15 +137,11 @@ func FormatCount(n float64) string {
 	case a < 999.5:
 		return three(n)
 	case a < 999_999.5:
-		return thousands(int64(math.Round(n)))
+		s := strconv.FormatInt(int64(math.Round(n)), 10)
+		for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+			s = s[:i] + "," + s[i:]
+		}
+		return s
 	}
 	return inLargestUnit(n/1e6, 1000, []string{"M", "G", "T"})
-}
-
-func thousands(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

@@ -92,7 +92,7 @@ func (m *Machine) Connect(ctx context.Context, cpus []int) (net.Conn, error) {
 	if err != nil {
 		return nil, m.Fail(ctx, err)
 	}
-	defer q.close()
+	defer q.conn.Close()
 	threads, err := q.vcpus()
 	if err != nil {
 		return nil, m.Fail(ctx, err)

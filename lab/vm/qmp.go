@@ -96,8 +96,6 @@ func (q *qmp) vcpus() ([]int, error) {
 	return threads, nil
 }
 
-func (q *qmp) close() error { return q.conn.Close() }
-
 // dial connects to a unix socket that a starting program will make soon.
 func dial(ctx context.Context, path string) (net.Conn, error) {
 	for {

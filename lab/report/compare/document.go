@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -33,10 +34,10 @@ func (c *Comparison) Document() document.Document {
 		case x.Trials:
 			mark = "different trials count"
 		}
-		around.Add(x.Name, orNone(x.A), orNone(x.B), mark)
+		around.Add(x.Name, cmp.Or(x.A, "—"), cmp.Or(x.B, "—"), mark)
 	}
 	for _, x := range c.Plan {
-		around.Add("plan: "+x.Name, orNone(x.A), orNone(x.B), "")
+		around.Add("plan: "+x.Name, cmp.Or(x.A, "—"), cmp.Or(x.B, "—"), "")
 	}
 	out := document.Table{Columns: document.Words("scenario", "why")}
 	for _, l := range c.LeftOut {

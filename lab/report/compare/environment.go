@@ -177,7 +177,7 @@ func otherMachine(list []Difference) []Difference {
 func changes(list []Difference) string {
 	var parts []string
 	for _, d := range list {
-		parts = append(parts, fmt.Sprintf("%s %s → %s", d.Name, orNone(d.A), orNone(d.B)))
+		parts = append(parts, fmt.Sprintf("%s %s → %s", d.Name, cmp.Or(d.A, "—"), cmp.Or(d.B, "—")))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,7 +16,7 @@ import (
 // Document returns the trend as its readers see it: a chart and a table for each scenario. A
 // trend of one run is a sentence.
 func (t *Trend) Document() document.Document {
-	d := document.Document{Title: "Trend of " + t.title()}
+	d := document.Document{Title: "Trend of " + strings.TrimSuffix("suite "+t.Suite+", "+t.Form.Words(), ", ")}
 	if t.Runs == 1 {
 		run := t.Series[0].Points[0]
 		d.Lines = []string{"There is one run to show. A trend needs two or more: run the suite again."}
@@ -31,11 +32,6 @@ func (t *Trend) Document() document.Document {
 	return d
 }
 
-// title returns the suite with the form of the runs: "suite quick, testbed h1, h2 --short".
-func (t *Trend) title() string {
-	return strings.TrimSuffix("suite "+t.Suite+", "+t.Form.Words(), ", ")
-}
-
 // section returns the chart and the table of one scenario. chart is the ID of the chart.
 func (s *Series) section(chart string) document.Section {
 	scale, dates := quantity.ScaleOf(s.Metric, s.medians()...), s.dates()
@@ -48,8 +44,8 @@ func (s *Series) section(chart string) document.Section {
 	for i := range s.Points {
 		p := &s.Points[i]
 		median, bounds := scale.Figure(p.Figure)
-		revision := orNone(short(p.Revision))
-		row := table.Add(p.name(), dates[i], fmt.Sprint(p.Figure.N), median, revision, orNone(p.Kernel), "")
+		revision := cmp.Or(short(p.Revision), "—")
+		row := table.Add(p.name(), dates[i], fmt.Sprint(p.Figure.N), median, revision, cmp.Or(p.Kernel, "—"), "")
 		row.Cells[0].Run, row.Cells[3].Range = p.Run, bounds
 		dot := document.TrendPoint{
 			Date: dates[i], Median: p.Figure.Median / scale.By, Low: p.Figure.Low / scale.By, High: p.Figure.High / scale.By,
@@ -85,7 +81,7 @@ func (c *Change) notes(level string) []string {
 	}
 	lines := []string{"level " + level + "; with it changed:"}
 	for _, d := range c.Environment {
-		lines = append(lines, fmt.Sprintf("%s: %s → %s", d.Name, orNone(d.A), orNone(d.B)))
+		lines = append(lines, fmt.Sprintf("%s: %s → %s", d.Name, cmp.Or(d.A, "—"), cmp.Or(d.B, "—")))
 	}
 	return lines
 }

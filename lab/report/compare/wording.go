@@ -125,10 +125,3 @@ func optional(v *float64, print func(float64) string) string {
 	}
 	return print(*v)
 }
-
-func orNone(s string) string {
-	if s == "" {
-		return "—"
-	}
-	return s
-}
