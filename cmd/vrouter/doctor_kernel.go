@@ -4,11 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
-	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/features"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/rlimit"
@@ -16,69 +14,34 @@ import (
 
 	"windtunnel/internal/netspace"
 	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/datapath"
 )
-
-// kernelNeed is a kernel feature that the data path requires.
-type kernelNeed struct {
-	what  string
-	since string // the first kernel that has it
-	probe func() error
-}
-
-func program(t ebpf.ProgramType) func() error {
-	return func() error { return features.HaveProgramType(t) }
-}
-
-func table(t ebpf.MapType) func() error {
-	return func() error { return features.HaveMapType(t) }
-}
-
-func helper(f asm.BuiltinFunc) func() error {
-	return func() error { return features.HaveProgramHelper(ebpf.SchedCLS, f) }
-}
-
-var kernelNeeds = []kernelNeed{
-	{"tc programs", "4.1", program(ebpf.SchedCLS)},
-	{"hash tables", "3.19", table(ebpf.Hash)},
-	{"LRU hash tables", "4.10", table(ebpf.LRUHash)},
-	{"longest-prefix tries", "4.11", table(ebpf.LPMTrie)},
-	{"per-CPU arrays", "4.6", table(ebpf.PerCPUArray)},
-	{"ring buffers", "5.8", table(ebpf.RingBuf)},
-	{"bpf_skb_adjust_room", "4.13", helper(asm.FnSkbAdjustRoom)},
-	{"bpf_skb_change_head", "5.8", helper(asm.FnSkbChangeHead)},
-	{"bpf_redirect_neigh", "5.10", helper(asm.FnRedirectNeigh)},
-	{"bpf_redirect_peer", "5.10", helper(asm.FnRedirectPeer)},
-	{"bpf_clone_redirect", "4.2", helper(asm.FnCloneRedirect)},
-	{"bpf_loop", "5.17", helper(asm.FnLoop)},
-	{"bpf_ktime_get_coarse_ns", "5.11", helper(asm.FnKtimeGetCoarseNs)},
-	{"BTF of the kernel", "5.2 with CONFIG_DEBUG_INFO_BTF", func() error { _, err := btf.LoadKernelSpec(); return err }},
-}
 
 // diagnoseKernel checks the features that the data path requires, and those that
 // make it faster.
 func diagnoseKernel() []api.Finding {
-	release := kernelRelease()
+	release := datapath.KernelRelease()
 	if os.Geteuid() != 0 {
 		return []api.Finding{{Topic: "kernel", Level: api.LevelProblem, Text: "checking the features of the kernel (" + release + ") needs root", Remedy: "use sudo"}}
 	}
 	rlimit.RemoveMemlock() // kernels before 5.11 limit BPF maps by it; the probes report an error
 	var missing []api.Finding
-	for _, n := range kernelNeeds {
-		if err := n.probe(); err != nil {
-			missing = append(missing, missingFinding(n, err))
+	for _, f := range datapath.Features {
+		if err := f.Probe(); err != nil {
+			missing = append(missing, missingFinding(f, err))
 		}
 	}
 	if len(missing) == 0 {
-		missing = append(missing, api.Finding{Topic: "kernel", Level: api.LevelOK, Text: fmt.Sprintf("Linux %s has all %d features that the data path needs", release, len(kernelNeeds))})
+		missing = append(missing, api.Finding{Topic: "kernel", Level: api.LevelOK, Text: fmt.Sprintf("Linux %s has all %d features that the data path needs", release, len(datapath.Features))})
 	}
 	return append(missing, xdpFinding(), tcxFinding())
 }
 
-func missingFinding(n kernelNeed, err error) api.Finding {
+func missingFinding(f datapath.Feature, err error) api.Finding {
 	if errors.Is(err, ebpf.ErrNotSupported) {
-		return api.Finding{Topic: "kernel", Level: api.LevelProblem, Text: "this kernel lacks " + n.what, Remedy: fmt.Sprintf("use at least Linux %s; vrouter is tested from 6.1 on", n.since)}
+		return api.Finding{Topic: "kernel", Level: api.LevelProblem, Text: "this kernel lacks " + f.Name, Remedy: fmt.Sprintf("use at least Linux %s; vrouter is tested from 6.1 on", f.Since)}
 	}
-	return api.Finding{Topic: "kernel", Level: api.LevelProblem, Text: fmt.Sprintf("check whether this kernel has %s: %v", n.what, err), Remedy: "run as root, and outside containers that block bpf(2)"}
+	return api.Finding{Topic: "kernel", Level: api.LevelProblem, Text: fmt.Sprintf("check whether this kernel has %s: %v", f.Name, err), Remedy: "run as root, and outside containers that block bpf(2)"}
 }
 
 // xdpFinding reports whether XDP can decapsulate packets before GRO.
@@ -124,12 +87,4 @@ func tryTCX() error {
 		}
 		return l.Close()
 	})
-}
-
-func kernelRelease() string {
-	var u unix.Utsname
-	if err := unix.Uname(&u); err != nil {
-		return "of unknown version"
-	}
-	return strings.TrimSpace(unix.ByteSliceToString(u.Release[:]))
 }

@@ -42,7 +42,7 @@ func datagram(t *testing.T, from, to model.MAC, source, destination string, payl
 	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: netip.MustParseAddr(source).AsSlice(), DstIP: netip.MustParseAddr(destination).AsSlice()}
 	udp := &layers.UDP{SrcPort: 4000, DstPort: sinkPort}
 	udp.SetNetworkLayerForChecksum(ip)
-	frame, err := serialize(&layers.Ethernet{SrcMAC: from[:], DstMAC: to[:], EthernetType: layers.EthernetTypeIPv4}, ip, udp, gopacket.Payload(make([]byte, payload)))
+	frame, err := netdev.Serialize(&layers.Ethernet{SrcMAC: from[:], DstMAC: to[:], EthernetType: layers.EthernetTypeIPv4}, ip, udp, gopacket.Payload(make([]byte, payload)))
 	must.Succeed(t, err)
 	return frame
 }
@@ -51,7 +51,7 @@ func datagram(t *testing.T, from, to model.MAC, source, destination string, payl
 func ping(t *testing.T, from model.MAC, source, destination string) []byte {
 	t.Helper()
 	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolICMPv4, SrcIP: netip.MustParseAddr(source).AsSlice(), DstIP: netip.MustParseAddr(destination).AsSlice()}
-	frame, err := serialize(append([]gopacket.SerializableLayer{
+	frame, err := netdev.Serialize(append([]gopacket.SerializableLayer{
 		&layers.Ethernet{SrcMAC: from[:], DstMAC: model.RouterMAC[:], EthernetType: layers.EthernetTypeIPv4}, ip}, echo(ip, false)...)...)
 	must.Succeed(t, err)
 	return frame

@@ -10,6 +10,7 @@ import (
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 
+	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/agent/reconcile"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
@@ -107,25 +108,13 @@ func groupMAC(to netip.Addr) model.MAC {
 // neighbourQuery is an ARP request or a neighbour solicitation.
 func neighbourQuery(p model.Port, source, to netip.Addr) (probe, error) {
 	words := fmt.Sprintf("who has %s? tell %s, %s (no port in the desired state has that address)", to, source, p.MAC)
-	if to.Is4() {
-		frame, err := serialize(
-			&layers.Ethernet{SrcMAC: p.MAC[:], DstMAC: broadcast[:], EthernetType: layers.EthernetTypeARP},
-			&layers.ARP{
-				AddrType: layers.LinkTypeEthernet, Protocol: layers.EthernetTypeIPv4, HwAddressSize: 6, ProtAddressSize: 4, Operation: layers.ARPRequest,
-				SourceHwAddress: p.MAC[:], SourceProtAddress: source.AsSlice(), DstHwAddress: make([]byte, 6), DstProtAddress: to.AsSlice(),
-			})
-		return probe{frame, "ARP: " + words}, err
+	kind, group := "ARP: ", to
+	if to.Is6() {
+		a := to.As16()
+		kind, group = "neighbour solicitation: ", netip.AddrFrom16([16]byte{0xff, 0x02, 10: 0, 11: 1, 12: 0xff, 13: a[13], 14: a[14], 15: a[15]}) // RFC 4291, section 2.7.1
 	}
-	a := to.As16()
-	group := netip.AddrFrom16([16]byte{0xff, 0x02, 10: 0, 11: 1, 12: 0xff, 13: a[13], 14: a[14], 15: a[15]}) // RFC 4291, section 2.7.1
-	mac := groupMAC(group)
-	ip := &layers.IPv6{Version: 6, HopLimit: 255, NextHeader: layers.IPProtocolICMPv6, SrcIP: source.AsSlice(), DstIP: group.AsSlice()}
-	icmp := &layers.ICMPv6{TypeCode: layers.CreateICMPv6TypeCode(layers.ICMPv6TypeNeighborSolicitation, 0)}
-	icmp.SetNetworkLayerForChecksum(ip)
-	frame, err := serialize(
-		&layers.Ethernet{SrcMAC: p.MAC[:], DstMAC: mac[:], EthernetType: layers.EthernetTypeIPv6}, ip, icmp,
-		&layers.ICMPv6NeighborSolicitation{TargetAddress: to.AsSlice(), Options: layers.ICMPv6Options{{Type: layers.ICMPv6OptSourceAddress, Data: p.MAC[:]}}})
-	return probe{frame, "neighbour solicitation: " + words}, err
+	frame, err := netdev.Query(netdev.Station{Address: source, MAC: p.MAC}, netdev.Station{Address: group, MAC: groupMAC(group)}, to)
+	return probe{frame, kind + words}, err
 }
 
 // packet builds an IP packet with the requested protocol and length.
@@ -156,9 +145,9 @@ func packet(p model.Port, to model.MAC, source netip.Addr, r api.TraceRequest) (
 		return probe{}, refuse(http.StatusBadRequest, "length: a packet of %s has at least %d bytes", words, header+body.length)
 	}
 	stack = append([]gopacket.SerializableLayer{ethernet, network}, append(stack, gopacket.Payload(make([]byte, payload)))...)
-	frame, err := serialize(stack...)
+	frame, err := netdev.Serialize(stack...)
 	if err != nil {
-		return probe{}, err
+		return probe{}, fmt.Errorf("build the packet to trace: %w", err)
 	}
 	length := header + body.length + payload // without the padding of short Ethernet frames
 	return probe{frame, fmt.Sprintf("%s from %s to %s, %d bytes, from %s to %s", words, source, destination, length, p.MAC, to)}, nil
@@ -207,12 +196,4 @@ func echo(sum gopacket.NetworkLayer, six bool) []gopacket.SerializableLayer {
 	icmp := &layers.ICMPv6{TypeCode: layers.CreateICMPv6TypeCode(layers.ICMPv6TypeEchoRequest, 0)}
 	icmp.SetNetworkLayerForChecksum(sum)
 	return []gopacket.SerializableLayer{icmp, gopacket.Payload(binary.BigEndian.AppendUint32(nil, id<<16|1))}
-}
-
-func serialize(stack ...gopacket.SerializableLayer) ([]byte, error) {
-	buffer := gopacket.NewSerializeBuffer()
-	if err := gopacket.SerializeLayers(buffer, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, stack...); err != nil {
-		return nil, fmt.Errorf("build the packet to trace: %w", err)
-	}
-	return buffer.Bytes(), nil
 }

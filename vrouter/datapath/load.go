@@ -3,12 +3,10 @@ package datapath
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/features"
 	"golang.org/x/sys/unix"
 )
 
@@ -80,45 +78,18 @@ func explain(err error) error {
 		err = fmt.Errorf("%w\n%s", err, strings.Join(lines, "\n"))
 	}
 	var missing []string
-	for _, f := range []struct {
-		what  string
-		since string
-		probe func() error
-	}{
-		{"bpf_loop", "5.17", func() error { return features.HaveProgramHelper(ebpf.SchedCLS, 181) }},
-		{"bpf_redirect_peer", "5.10", func() error { return features.HaveProgramHelper(ebpf.SchedCLS, 155) }},
-		{"bpf_redirect_neigh", "5.10", func() error { return features.HaveProgramHelper(ebpf.SchedCLS, 152) }},
-		{"ring buffers", "5.8", func() error { return features.HaveMapType(ebpf.RingBuf) }},
-		{"BTF, CONFIG_DEBUG_INFO_BTF", "5.2", haveBTF},
-	} {
-		if errors.Is(f.probe(), ebpf.ErrNotSupported) {
-			missing = append(missing, f.what+" (Linux "+f.since+")")
+	for _, f := range Features {
+		if errors.Is(f.Probe(), ebpf.ErrNotSupported) {
+			missing = append(missing, f.Name+" (Linux "+f.Since+")")
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("load the eBPF programs: %w; this kernel (%s) lacks %s: vrouter needs Linux 6.1 or later", err, kernelRelease(), strings.Join(missing, ", "))
+		return fmt.Errorf("load the eBPF programs: %w; this kernel (%s) lacks %s: vrouter needs Linux 6.1 or later", err, KernelRelease(), strings.Join(missing, ", "))
 	}
 	if errors.Is(err, unix.EPERM) {
 		return fmt.Errorf("load the eBPF programs: %w (run as root, outside a container that forbids bpf(2))", err)
 	}
-	return fmt.Errorf("load the eBPF programs on Linux %s: %w", kernelRelease(), err)
-}
-
-// haveBTF reports whether the kernel has BTF, without which its verifier refuses pointers in arguments of global
-// functions.
-func haveBTF() error {
-	if _, err := os.Stat("/sys/kernel/btf/vmlinux"); err != nil {
-		return ebpf.ErrNotSupported
-	}
-	return nil
-}
-
-func kernelRelease() string {
-	var u unix.Utsname
-	if unix.Uname(&u) != nil {
-		return "unknown"
-	}
-	return unix.ByteSliceToString(u.Release[:])
+	return fmt.Errorf("load the eBPF programs on Linux %s: %w", KernelRelease(), err)
 }
 
 // ProgramInfo has the kernel's figures of a loaded program.

@@ -24,7 +24,7 @@ func TestARefusedLoadOnAKernelWithoutBTFNamesIt(t *testing.T) {
 		if err := errors.Join(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), unix.Mount("none", "/sys/kernel/btf", "tmpfs", 0, "")); err != nil {
 			return err
 		}
-		if said := explain(errors.New("refused")).Error(); !strings.Contains(said, "refused; this kernel") || !strings.Contains(said, "lacks BTF, CONFIG_DEBUG_INFO_BTF") {
+		if said := explain(errors.New("refused")).Error(); !strings.Contains(said, "refused; this kernel") || !strings.Contains(said, "lacks BTF of the kernel (Linux 5.2 with CONFIG_DEBUG_INFO_BTF)") {
 			t.Errorf("the error is %q", said)
 		}
 		return nil

@@ -131,9 +131,8 @@ func (c *compiler) leastRoom(n *network, others map[string]*tunnel) room {
 		}
 	}
 	for _, g := range c.state.Gateways {
-		serves := slices.ContainsFunc(g.Networks, func(s model.GatewayNetwork) bool { return s.Network == n.Name })
-		if t := c.foreign[g.Name]; t != nil && serves {
-			consider("gateway "+g.Name, t)
+		if _, serves := g.Network(n.Name); serves && c.foreign[g.Name] != nil {
+			consider(gatewayName(g.Name), c.foreign[g.Name])
 		}
 	}
 	return least

@@ -3,7 +3,6 @@ package fib
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
@@ -99,14 +98,10 @@ func (c *compiler) via(v model.Via, n *network, through func(*tunnel) uint32) (l
 
 func (c *compiler) viaGateway(name string, n *network) (layout.Member, bool) {
 	t := c.foreign[name]
-	i := slices.IndexFunc(c.state.Gateways, func(g model.Gateway) bool { return g.Name == name })
-	if t == nil || i < 0 {
+	g, _ := c.state.Gateway(name)
+	gn, serves := g.Network(n.Name)
+	if t == nil || !serves {
 		return layout.Member{}, false
 	}
-	of := c.state.Gateways[i].Networks
-	j := slices.IndexFunc(of, func(gn model.GatewayNetwork) bool { return gn.Network == n.Name })
-	if j < 0 {
-		return layout.Member{}, false
-	}
-	return layout.Member{Nexthop: t.ip, Label: t.foreignLabel(of[j], n, false)}, true
+	return layout.Member{Nexthop: t.ip, Label: t.foreignLabel(gn, n, false)}, true
 }

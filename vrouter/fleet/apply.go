@@ -391,14 +391,14 @@ func (v *View) sound(ports []model.Port) []model.Port {
 }
 
 // MadeOtherwise returns the ports of other clients than Apply, sorted by name.
-func (v *View) MadeOtherwise() (all []model.Port) {
+func (v *View) MadeOtherwise() []model.Port {
+	var all []*model.Port
 	for _, p := range v.ports {
 		if p.Origin != model.Applied {
-			all = append(all, p.Port)
+			all = append(all, &p.Port)
 		}
 	}
-	slices.SortFunc(all, func(a, b model.Port) int { return strings.Compare(a.Name, b.Name) })
-	return all
+	return copiesByName(all)
 }
 
 // desiredBy returns the content of a document whose defaults are filled in.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -162,8 +161,8 @@ func (v *View) isUsed(index string) bool {
 		a, _ := netip.ParseAddr(value)
 		name = v.owners[network][a].name()
 	case inMACs:
-		if m, err := net.ParseMAC(value); err == nil && len(m) == len(model.MAC{}) {
-			name = v.macs[network][model.MAC(m)].name()
+		if m, err := model.ParseMAC(value); err == nil {
+			name = v.macs[network][m].name()
 		}
 	}
 	if p := v.ports[name]; p != nil && has(p.Port) {

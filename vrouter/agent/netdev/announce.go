@@ -22,7 +22,7 @@ type Station struct {
 // request or an unsolicited neighbour advertisement. Workloads that have a neighbour entry for the
 // station update it at once.
 func Announce(s *Space, to []int, station Station) error {
-	frame, err := station.frame()
+	frame, err := station.announcement()
 	if err != nil {
 		return fmt.Errorf("build the announcement of %s: %w", station.Address, err)
 	}
@@ -52,22 +52,7 @@ func sendFrame(s *Space, from []int, frame []byte) error {
 // Ask sends an ARP request or a neighbour solicitation for a workload's address, in the name of its router. The frame leaves by
 // the device of the workload's port, and is addressed to the workload's MAC address.
 func Ask(s *Space, device int, router, workload Station) error {
-	ethernet := &layers.Ethernet{SrcMAC: router.MAC[:], DstMAC: workload.MAC[:], EthernetType: layers.EthernetTypeARP}
-	address := workload.Address.AsSlice()
-	stack := []gopacket.SerializableLayer{ethernet, &layers.ARP{
-		AddrType: layers.LinkTypeEthernet, Protocol: layers.EthernetTypeIPv4, HwAddressSize: 6, ProtAddressSize: 4, Operation: layers.ARPRequest,
-		SourceHwAddress: router.MAC[:], SourceProtAddress: router.Address.AsSlice(), DstHwAddress: make([]byte, 6), DstProtAddress: address,
-	}}
-	if workload.Address.Is6() {
-		ethernet.EthernetType = layers.EthernetTypeIPv6
-		ip := &layers.IPv6{Version: 6, HopLimit: 255, NextHeader: layers.IPProtocolICMPv6, SrcIP: router.Address.AsSlice(), DstIP: address}
-		icmp := &layers.ICMPv6{TypeCode: layers.CreateICMPv6TypeCode(layers.ICMPv6TypeNeighborSolicitation, 0)}
-		icmp.SetNetworkLayerForChecksum(ip)
-		stack = []gopacket.SerializableLayer{ethernet, ip, icmp, &layers.ICMPv6NeighborSolicitation{
-			TargetAddress: address, Options: layers.ICMPv6Options{{Type: layers.ICMPv6OptSourceAddress, Data: router.MAC[:]}},
-		}}
-	}
-	frame, err := serialize(stack)
+	frame, err := Query(router, workload, workload.Address)
 	if err == nil {
 		err = sendFrame(s, []int{device}, frame)
 	}
@@ -77,29 +62,45 @@ func Ask(s *Space, device int, router, workload Station) error {
 	return nil
 }
 
-// frame returns a gratuitous ARP request (RFC 5227, section 3) or an unsolicited neighbour
-// advertisement (RFC 4861, section 7.2.6).
-func (t Station) frame() ([]byte, error) {
-	ethernet := &layers.Ethernet{SrcMAC: t.MAC[:], DstMAC: net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, EthernetType: layers.EthernetTypeARP}
-	address := t.Address.AsSlice()
-	stack := []gopacket.SerializableLayer{ethernet, &layers.ARP{
-		AddrType: layers.LinkTypeEthernet, Protocol: layers.EthernetTypeIPv4, HwAddressSize: 6, ProtAddressSize: 4, Operation: layers.ARPRequest,
-		SourceHwAddress: t.MAC[:], SourceProtAddress: address, DstHwAddress: make([]byte, 6), DstProtAddress: address,
-	}}
-	if t.Address.Is6() {
-		const override = 0x20
-		ethernet.DstMAC, ethernet.EthernetType = net.HardwareAddr{0x33, 0x33, 0, 0, 0, 1}, layers.EthernetTypeIPv6
-		ip := &layers.IPv6{Version: 6, HopLimit: 255, NextHeader: layers.IPProtocolICMPv6, SrcIP: address, DstIP: net.IPv6linklocalallnodes}
-		icmp := &layers.ICMPv6{TypeCode: layers.CreateICMPv6TypeCode(layers.ICMPv6TypeNeighborAdvertisement, 0)}
-		icmp.SetNetworkLayerForChecksum(ip)
-		stack = []gopacket.SerializableLayer{ethernet, ip, icmp, &layers.ICMPv6NeighborAdvertisement{
-			Flags: override, TargetAddress: address, Options: layers.ICMPv6Options{{Type: layers.ICMPv6OptTargetAddress, Data: t.MAC[:]}},
-		}}
+// Query returns an ARP request or a neighbour solicitation of a station for the MAC address of target. It is addressed
+// to a station, or to a group of stations.
+func Query(from, to Station, target netip.Addr) ([]byte, error) {
+	ethernet := &layers.Ethernet{SrcMAC: from.MAC[:], DstMAC: to.MAC[:], EthernetType: layers.EthernetTypeARP}
+	if target.Is6() {
+		return neighbourDiscovery(ethernet, from.Address, to.Address, layers.ICMPv6TypeNeighborSolicitation, &layers.ICMPv6NeighborSolicitation{
+			TargetAddress: target.AsSlice(), Options: layers.ICMPv6Options{{Type: layers.ICMPv6OptSourceAddress, Data: from.MAC[:]}},
+		})
 	}
-	return serialize(stack)
+	return Serialize(ethernet, &layers.ARP{
+		AddrType: layers.LinkTypeEthernet, Protocol: layers.EthernetTypeIPv4, HwAddressSize: 6, ProtAddressSize: 4, Operation: layers.ARPRequest,
+		SourceHwAddress: from.MAC[:], SourceProtAddress: from.Address.AsSlice(), DstHwAddress: make([]byte, 6), DstProtAddress: target.AsSlice(),
+	})
 }
 
-func serialize(stack []gopacket.SerializableLayer) ([]byte, error) {
+// announcement returns a gratuitous ARP request (RFC 5227, section 3) or an unsolicited neighbour
+// advertisement (RFC 4861, section 7.2.6).
+func (t Station) announcement() ([]byte, error) {
+	if t.Address.Is4() {
+		return Query(t, Station{MAC: model.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}}, t.Address)
+	}
+	const override = 0x20
+	ethernet := &layers.Ethernet{SrcMAC: t.MAC[:], DstMAC: net.HardwareAddr{0x33, 0x33, 0, 0, 0, 1}}
+	return neighbourDiscovery(ethernet, t.Address, netip.IPv6LinkLocalAllNodes(), layers.ICMPv6TypeNeighborAdvertisement, &layers.ICMPv6NeighborAdvertisement{
+		Flags: override, TargetAddress: t.Address.AsSlice(), Options: layers.ICMPv6Options{{Type: layers.ICMPv6OptTargetAddress, Data: t.MAC[:]}},
+	})
+}
+
+// neighbourDiscovery returns a frame with a message of RFC 4861.
+func neighbourDiscovery(ethernet *layers.Ethernet, from, to netip.Addr, kind uint8, message gopacket.SerializableLayer) ([]byte, error) {
+	ethernet.EthernetType = layers.EthernetTypeIPv6
+	ip := &layers.IPv6{Version: 6, HopLimit: 255, NextHeader: layers.IPProtocolICMPv6, SrcIP: from.AsSlice(), DstIP: to.AsSlice()}
+	icmp := &layers.ICMPv6{TypeCode: layers.CreateICMPv6TypeCode(kind, 0)}
+	icmp.SetNetworkLayerForChecksum(ip) // it fails only for other kinds of layers
+	return Serialize(ethernet, ip, icmp, message)
+}
+
+// Serialize returns the bytes of a frame with its lengths and checksums.
+func Serialize(stack ...gopacket.SerializableLayer) ([]byte, error) {
 	buffer := gopacket.NewSerializeBuffer()
 	err := gopacket.SerializeLayers(buffer, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, stack...)
 	return buffer.Bytes(), err

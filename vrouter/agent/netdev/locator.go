@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
@@ -106,12 +105,11 @@ func hasNetwork(a netip.Addr) bool {
 }
 
 func locatorRoute(locator netip.Prefix) *netlink.Route {
-	dst := &net.IPNet{IP: locator.Addr().AsSlice(), Mask: net.CIDRMask(locator.Bits(), 128)}
-	return &netlink.Route{Dst: dst, Type: unix.RTN_UNREACHABLE, Protocol: locatorProtocol, Table: unix.RT_TABLE_MAIN}
+	return &netlink.Route{Dst: IPNet(locator), Type: unix.RTN_UNREACHABLE, Protocol: locatorProtocol, Table: unix.RT_TABLE_MAIN}
 }
 
 // locatorAddress returns the first address of a node's locator. Its preferred lifetime is 0,
 // so that the kernel does not choose it as the source of other connections.
 func locatorAddress(n model.Node) *netlink.Addr {
-	return &netlink.Addr{IPNet: &net.IPNet{IP: n.LocatorAddress().AsSlice(), Mask: net.CIDRMask(128, 128)}, Flags: unix.IFA_F_NODAD, ValidLft: math.MaxUint32}
+	return &netlink.Addr{IPNet: IPNet(netip.PrefixFrom(n.LocatorAddress(), 128)), Flags: unix.IFA_F_NODAD, ValidLft: math.MaxUint32}
 }

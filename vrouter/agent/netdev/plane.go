@@ -10,8 +10,8 @@ import (
 	"windtunnel/vrouter/datapath"
 )
 
-// Plane is the data path. It calls methods that have an ifindex on a thread in the node's network
-// namespace, because an ifindex belongs to a namespace.
+// Plane is the data path. Its methods that have an ifindex, and Retire, must be called in the node's network namespace,
+// as a pass does, because an ifindex belongs to a namespace. Attached, Trace and Remove enter the namespace.
 type Plane struct {
 	*datapath.Datapath
 	space *Space
@@ -92,40 +92,13 @@ func (p *Programs) followDrops(from *datapath.Datapath) (stop func()) {
 	}
 }
 
-// in runs a method of the data path in the namespace.
-func in[T any](s *Space, method func() (T, error)) (result T, err error) {
-	err = s.Do(func() error {
-		result, err = method()
+func (p *Plane) Attached() (all []datapath.Attachment, err error) {
+	err = p.space.Do(func() error {
+		all, err = p.Datapath.Attached()
 		return err
 	})
-	return result, err
+	return all, err
 }
-
-func (p *Plane) AttachVif(ifindex int) error {
-	return p.space.Do(func() error { return p.Datapath.AttachVif(ifindex) })
-}
-
-func (p *Plane) AttachVifNow(ifindex int) error {
-	return p.space.Do(func() error { return p.Datapath.AttachVifNow(ifindex) })
-}
-
-func (p *Plane) AttachNetkit(ifindex int) error {
-	return p.space.Do(func() error { return p.Datapath.AttachNetkit(ifindex) })
-}
-
-func (p *Plane) GuardFabric(ifindex int) error {
-	return p.space.Do(func() error { return p.Datapath.GuardFabric(ifindex) })
-}
-
-func (p *Plane) AttachFabric(ifindex int, noXDP string) (datapath.Fabric, error) {
-	return in(p.space, func() (datapath.Fabric, error) { return p.Datapath.AttachFabric(ifindex, noXDP) })
-}
-
-func (p *Plane) Detach(ifindex int) error {
-	return p.space.Do(func() error { return p.Datapath.Detach(ifindex) })
-}
-
-func (p *Plane) Attached() ([]datapath.Attachment, error) { return in(p.space, p.Datapath.Attached) }
 
 func (p *Plane) Trace(ifindex int, frame []byte) (steps []datapath.TraceStep, verdict int32, err error) {
 	err = p.space.Do(func() error {
@@ -134,7 +107,5 @@ func (p *Plane) Trace(ifindex int, frame []byte) (steps []datapath.TraceStep, ve
 	})
 	return steps, verdict, err
 }
-
-func (p *Plane) Retire() error { return p.space.Do(p.Datapath.Retire) }
 
 func (p *Plane) Remove() error { return p.space.Do(p.Datapath.Remove) }
