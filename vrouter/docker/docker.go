@@ -72,35 +72,35 @@ func New(o Options) (*Plugin, error) {
 // Handler serves both of Docker's protocols.
 func (p *Plugin) Handler() http.Handler {
 	h := http.NewServeMux()
-	answer(h, "/Plugin.Activate", func(context.Context, *nothing) (any, error) {
-		return map[string][]string{"Implements": {"NetworkDriver", "IpamDriver"}}, nil
+	serve(h, "/Plugin.Activate", func(context.Context, *nothing) (any, error) {
+		return answer{"Implements": []string{"NetworkDriver", "IpamDriver"}}, nil
 	})
-	answer(h, "/NetworkDriver.GetCapabilities", func(context.Context, *nothing) (any, error) {
-		return &capabilities{Scope: p.scope, ConnectivityScope: scopeGlobal}, nil
+	serve(h, "/NetworkDriver.GetCapabilities", func(context.Context, *nothing) (any, error) {
+		return answer{"Scope": p.scope, "ConnectivityScope": scopeGlobal}, nil
 	})
-	answer(h, "/NetworkDriver.CreateNetwork", p.createNetwork)
-	answer(h, "/NetworkDriver.DeleteNetwork", p.deleteNetwork)
-	answer(h, "/NetworkDriver.CreateEndpoint", p.createEndpoint)
-	answer(h, "/NetworkDriver.DeleteEndpoint", p.deleteEndpoint)
-	answer(h, "/NetworkDriver.EndpointOperInfo", p.endpointInfo)
-	answer(h, "/NetworkDriver.Join", p.join)
-	answer(h, "/NetworkDriver.Leave", p.leave)
-	answer(h, "/NetworkDriver.ProgramExternalConnectivity", p.refusePublished)
+	serve(h, "/NetworkDriver.CreateNetwork", p.createNetwork)
+	serve(h, "/NetworkDriver.DeleteNetwork", p.deleteNetwork)
+	serve(h, "/NetworkDriver.CreateEndpoint", p.createEndpoint)
+	serve(h, "/NetworkDriver.DeleteEndpoint", p.deleteEndpoint)
+	serve(h, "/NetworkDriver.EndpointOperInfo", p.endpointInfo)
+	serve(h, "/NetworkDriver.Join", p.join)
+	serve(h, "/NetworkDriver.Leave", p.leave)
+	serve(h, "/NetworkDriver.ProgramExternalConnectivity", p.refusePublished)
 	for _, path := range []string{"/NetworkDriver.DiscoverNew", "/NetworkDriver.DiscoverDelete", "/NetworkDriver.RevokeExternalConnectivity"} {
-		answer(h, path, func(context.Context, *nothing) (any, error) { return nothing{}, nil }) // not used by this driver
+		serve(h, path, func(context.Context, *nothing) (any, error) { return nothing{}, nil }) // not used by this driver
 	}
-	answer(h, "/NetworkDriver.AllocateNetwork", p.allocateNetwork)
-	answer(h, "/NetworkDriver.FreeNetwork", p.freeNetwork)
+	serve(h, "/NetworkDriver.AllocateNetwork", p.allocateNetwork)
+	serve(h, "/NetworkDriver.FreeNetwork", p.freeNetwork)
 
-	answer(h, "/IpamDriver.GetCapabilities", func(context.Context, *nothing) (any, error) {
-		return &ipamCapabilities{}, nil
+	serve(h, "/IpamDriver.GetCapabilities", func(context.Context, *nothing) (any, error) {
+		return answer{"RequiresMACAddress": false}, nil
 	})
-	answer(h, "/IpamDriver.GetDefaultAddressSpaces", func(context.Context, *nothing) (any, error) {
-		return &addressSpaces{LocalDefaultAddressSpace: "vrouter", GlobalDefaultAddressSpace: "vrouter"}, nil
+	serve(h, "/IpamDriver.GetDefaultAddressSpaces", func(context.Context, *nothing) (any, error) {
+		return answer{"LocalDefaultAddressSpace": "vrouter", "GlobalDefaultAddressSpace": "vrouter"}, nil
 	})
-	answer(h, "/IpamDriver.RequestPool", p.requestPool)
-	answer(h, "/IpamDriver.ReleasePool", func(context.Context, *nothing) (any, error) { return nothing{}, nil })
-	answer(h, "/IpamDriver.RequestAddress", p.requestAddress)
-	answer(h, "/IpamDriver.ReleaseAddress", p.releaseAddress)
+	serve(h, "/IpamDriver.RequestPool", p.requestPool)
+	serve(h, "/IpamDriver.ReleasePool", func(context.Context, *nothing) (any, error) { return nothing{}, nil })
+	serve(h, "/IpamDriver.RequestAddress", p.requestAddress)
+	serve(h, "/IpamDriver.ReleaseAddress", p.releaseAddress)
 	return h
 }

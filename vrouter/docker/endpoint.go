@@ -15,7 +15,7 @@ func portName(endpoint string) string { return "docker-" + endpoint[:min(len(end
 
 // createEndpoint adds a port without a device. The port replaces the ports by
 // which requestAddress has reserved its addresses.
-func (p *Plugin) createEndpoint(ctx context.Context, r *createEndpointRequest) (any, error) {
+func (p *Plugin) createEndpoint(ctx context.Context, r *endpointRequest) (any, error) {
 	n, err := p.kept.network(r.NetworkID)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (p *Plugin) createEndpoint(ctx context.Context, r *createEndpointRequest) (
 			chosen.AddressIPv6 = a.String()
 		}
 	}
-	return &createEndpointResponse{Interface: &chosen}, nil
+	return answer{"Interface": chosen}, nil
 }
 
 func (p *Plugin) deleteEndpoint(ctx context.Context, r *endpointRequest) (any, error) {
@@ -82,7 +82,7 @@ func (p *Plugin) endpointInfo(ctx context.Context, r *endpointRequest) (any, err
 	if err != nil {
 		return nil, err
 	}
-	return &endpointInfoResponse{Value: map[string]string{"vrouter.network": port.Network, "vrouter.port": port.Name, "vrouter.device": port.Device}}, nil
+	return answer{"Value": answer{"vrouter.network": port.Network, "vrouter.port": port.Name, "vrouter.device": port.Device}}, nil
 }
 
 // join creates the veth pair and attaches the port to its host end. Docker moves
@@ -104,12 +104,12 @@ func (p *Plugin) join(ctx context.Context, r *endpointRequest) (any, error) {
 		removePair(r.EndpointID)
 		return nil, err
 	}
-	response := &joinResponse{InterfaceName: interfaceName{SrcName: inside, DstPrefix: "eth"}}
+	response := answer{"InterfaceName": answer{"SrcName": inside, "DstPrefix": "eth"}}
 	for _, g := range attached.Gateways {
 		if g.Is4() {
-			response.Gateway = g.String()
+			response["Gateway"] = g.String()
 		} else {
-			response.GatewayIPv6 = g.String()
+			response["GatewayIPv6"] = g.String()
 		}
 	}
 	return response, nil

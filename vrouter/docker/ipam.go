@@ -94,7 +94,7 @@ func answerPool(p pool, r *requestPoolRequest) (any, error) {
 		}
 		p.part = part.Masked()
 	}
-	return &requestPoolResponse{PoolID: p.String(), Pool: p.subnet.String()}, nil
+	return answer{"PoolID": p.String(), "Pool": p.subnet.String()}, nil
 }
 
 // reserved is the owner of a port that reserves an address until Docker creates
@@ -122,13 +122,13 @@ func (p *Plugin) reservation(ctx context.Context, network string, a netip.Addr) 
 
 // requestAddress allocates an address. For the gateway it returns the router's
 // address.
-func (p *Plugin) requestAddress(ctx context.Context, r *requestAddressRequest) (any, error) {
+func (p *Plugin) requestAddress(ctx context.Context, r *addressRequest) (any, error) {
 	from, err := parsePool(r.PoolID)
 	if err != nil {
 		return nil, err
 	}
 	full := func(a netip.Addr) any {
-		return &requestAddressResponse{Address: netip.PrefixFrom(a, from.subnet.Bits()).String()}
+		return answer{"Address": netip.PrefixFrom(a, from.subnet.Bits()).String()}
 	}
 	if r.Options[optRequestType] == requestGateway {
 		return full(model.GatewayAddress(from.subnet)), nil
@@ -162,7 +162,7 @@ func (p *Plugin) requestAddress(ctx context.Context, r *requestAddressRequest) (
 }
 
 // releaseAddress frees an address that no endpoint uses.
-func (p *Plugin) releaseAddress(ctx context.Context, r *releaseAddressRequest) (any, error) {
+func (p *Plugin) releaseAddress(ctx context.Context, r *addressRequest) (any, error) {
 	from, err := parsePool(r.PoolID)
 	if err != nil {
 		return nil, err

@@ -20,8 +20,9 @@ const (
 )
 
 // createNetwork stores the virtual network of a docker network on this host.
-func (p *Plugin) createNetwork(ctx context.Context, r *createNetworkRequest) (any, error) {
-	n, err := p.networkFor(ctx, generic(r.Options), slices.Concat(r.IPv4Data, r.IPv6Data))
+func (p *Plugin) createNetwork(ctx context.Context, r *networkRequest) (any, error) {
+	given, _ := r.Options[optGeneric].(map[string]any) // of --opt
+	n, err := p.networkFor(ctx, r, given)
 	if err != nil {
 		return nil, err
 	}
@@ -31,12 +32,12 @@ func (p *Plugin) createNetwork(ctx context.Context, r *createNetworkRequest) (an
 // allocateNetwork handles a call on a swarm's manager, which comes before the
 // calls that allocate addresses. Docker passes the returned options to the
 // hosts.
-func (p *Plugin) allocateNetwork(ctx context.Context, r *allocateNetworkRequest) (any, error) {
-	n, err := p.networkFor(ctx, r.Options, slices.Concat(r.IPv4Data, r.IPv6Data))
+func (p *Plugin) allocateNetwork(ctx context.Context, r *networkRequest) (any, error) {
+	n, err := p.networkFor(ctx, r, r.Options)
 	if err != nil {
 		return nil, err
 	}
-	return &allocateNetworkResponse{Options: r.Options}, p.kept.set(inSwarm(r.NetworkID), dockerNetwork{*n})
+	return answer{"Options": r.Options}, p.kept.set(inSwarm(r.NetworkID), dockerNetwork{*n})
 }
 
 // inSwarm returns the key under which a manager stores a swarm's network. It
@@ -44,8 +45,12 @@ func (p *Plugin) allocateNetwork(ctx context.Context, r *allocateNetworkRequest)
 // that id.
 func inSwarm(id string) string { return "swarm:" + id }
 
-// networkFor finds or creates the virtual network that the options name.
-func (p *Plugin) networkFor(ctx context.Context, options map[string]string, data []ipamData) (*model.Network, error) {
+// networkFor finds or creates the virtual network that the given options name.
+func (p *Plugin) networkFor(ctx context.Context, r *networkRequest, given map[string]any) (*model.Network, error) {
+	options := map[string]string{}
+	for key, value := range given {
+		options[key] = fmt.Sprint(value)
+	}
 	name := options[optNetwork]
 	if name == "" {
 		return nil, errors.New("the virtual network is missing: give --opt network=NAME")
@@ -55,7 +60,7 @@ func (p *Plugin) networkFor(ctx context.Context, options map[string]string, data
 			return nil, fmt.Errorf("unknown --opt %s; the options are network, tenant and policy", key)
 		}
 	}
-	subnets, err := subnetsOf(data)
+	subnets, err := subnetsOf(slices.Concat(r.IPv4Data, r.IPv6Data))
 	if err != nil {
 		return nil, err
 	}
@@ -85,16 +90,6 @@ func (p *Plugin) find(ctx context.Context, wanted model.Network) (*model.Network
 		return nil, err
 	}
 	return &all[at], matches(all[at], wanted.Tenant, wanted.Subnets)
-}
-
-// generic returns the options of --opt.
-func generic(all map[string]any) map[string]string {
-	options := map[string]string{}
-	given, _ := all[optGeneric].(map[string]any)
-	for key, value := range given {
-		options[key] = fmt.Sprint(value)
-	}
-	return options
 }
 
 // subnetsOf returns the subnets of a docker network. Their gateways must be the

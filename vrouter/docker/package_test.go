@@ -15,7 +15,10 @@ func TestAPackageHasTheProgramAndSaysWhatItNeeds(t *testing.T) {
 	must.Succeed(t, err)
 	must.Succeed(t, Package(dir, self))
 	text := must.Get(os.ReadFile(filepath.Join(dir, "config.json")))(t)
-	var c managedConfig
+	var c struct {
+		Entrypoint []string
+		Mounts     []struct{ Destination string }
+	}
 	must.Succeed(t, json.Unmarshal(text, &c))
 	info, err := os.Stat(filepath.Join(dir, "rootfs", c.Entrypoint[0]))
 	if err != nil || info.Mode().Perm() != 0o755 {

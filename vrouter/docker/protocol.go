@@ -15,37 +15,18 @@ import (
 // driver and remote IPAM (libnetwork/docs/remote.md and ipam.md of
 // github.com/moby/moby). Unused fields are omitted.
 
-type capabilities struct {
-	Scope             string // local, global
-	ConnectivityScope string
-}
-
 type ipamData struct {
 	AddressSpace string
 	Pool         string // a prefix
 	Gateway      string // an address with the pool's prefix length
 }
 
-type createNetworkRequest struct {
+// networkRequest is a call about a network. Only those that create a network have more than its id.
+type networkRequest struct {
 	NetworkID string
 	Options   map[string]any
 	IPv4Data  []ipamData
 	IPv6Data  []ipamData
-}
-
-type allocateNetworkRequest struct {
-	NetworkID string
-	Options   map[string]string
-	IPv4Data  []ipamData
-	IPv6Data  []ipamData
-}
-
-type allocateNetworkResponse struct {
-	Options map[string]string
-}
-
-type networkRequest struct {
-	NetworkID string
 }
 
 type endpointInterface struct {
@@ -54,19 +35,11 @@ type endpointInterface struct {
 	MacAddress  string `json:",omitempty"`
 }
 
-type createEndpointRequest struct {
-	NetworkID  string
-	EndpointID string
-	Interface  *endpointInterface
-}
-
-type createEndpointResponse struct {
-	Interface *endpointInterface
-}
-
+// endpointRequest is a call about an endpoint.
 type endpointRequest struct {
 	NetworkID  string
 	EndpointID string
+	Interface  *endpointInterface // of CreateEndpoint
 }
 
 // externalRequest has the ports to publish on the host. Docker makes the call for the endpoint
@@ -77,30 +50,6 @@ type externalRequest struct {
 	}
 }
 
-type endpointInfoResponse struct {
-	Value map[string]string
-}
-
-type interfaceName struct {
-	SrcName   string
-	DstPrefix string
-}
-
-type joinResponse struct {
-	InterfaceName interfaceName
-	Gateway       string `json:",omitempty"`
-	GatewayIPv6   string `json:",omitempty"`
-}
-
-type ipamCapabilities struct {
-	RequiresMACAddress bool
-}
-
-type addressSpaces struct {
-	LocalDefaultAddressSpace  string
-	GlobalDefaultAddressSpace string
-}
-
 type requestPoolRequest struct {
 	AddressSpace string
 	Pool         string
@@ -109,25 +58,15 @@ type requestPoolRequest struct {
 	V6           bool
 }
 
-type requestPoolResponse struct {
-	PoolID string
-	Pool   string
-}
-
-type requestAddressRequest struct {
+// addressRequest is a call about an address of a pool. Options are of RequestAddress.
+type addressRequest struct {
 	PoolID  string
 	Address string
 	Options map[string]string
 }
 
-type requestAddressResponse struct {
-	Address string // with its prefix length
-}
-
-type releaseAddressRequest struct {
-	PoolID  string
-	Address string
-}
+// answer is the response to a call.
+type answer map[string]any
 
 // nothing is a request with no used field, or an empty response.
 type nothing struct{}
@@ -135,11 +74,8 @@ type nothing struct{}
 // checked is a request with ids of Docker that must be checked.
 type checked interface{ check() error }
 
-func (r *createNetworkRequest) check() error   { return ids(r.NetworkID) }
-func (r *allocateNetworkRequest) check() error { return ids(r.NetworkID) }
-func (r *networkRequest) check() error         { return ids(r.NetworkID) }
-func (r *createEndpointRequest) check() error  { return ids(r.NetworkID, r.EndpointID) }
-func (r *endpointRequest) check() error        { return ids(r.NetworkID, r.EndpointID) }
+func (r *networkRequest) check() error  { return ids(r.NetworkID) }
+func (r *endpointRequest) check() error { return ids(r.NetworkID, r.EndpointID) }
 
 // ids refuses invalid ids. An id has 1 to 64 letters and digits, for example a
 // SHA-256 in hexadecimal.
@@ -157,8 +93,8 @@ const (
 	maxBody     = 1 << 20
 )
 
-// answer serves one of Docker's calls. Docker expects an error in the field Err.
-func answer[R any](mux *http.ServeMux, path string, call func(context.Context, *R) (any, error)) {
+// serve serves one of Docker's calls. Docker expects an error in the field Err.
+func serve[R any](mux *http.ServeMux, path string, call func(context.Context, *R) (any, error)) {
 	mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
 		var request R
 		ctx, cancel := context.WithTimeout(r.Context(), agentTimeout)
