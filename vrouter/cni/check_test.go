@@ -1,11 +1,17 @@
 package cni
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
+	"net"
+	"net/http"
 	"net/netip"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/containernetworking/cni/pkg/skel"
 	"github.com/vishvananda/netlink"
 
 	"windtunnel/internal/must"
@@ -42,4 +48,18 @@ func TestCheckNamesDifferencesOfTheDevice(t *testing.T) {
 	other = port
 	other.IPs = []netip.Addr{netip.MustParseAddr("10.1.0.3")}
 	is("another address", "eth0", other, "lacks address 10.1.0.3")
+}
+
+// A runtime without pods, such as Podman, names no pod.
+func TestCheckNamesAnotherNetworkOfAPortWithoutAPod(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "a.sock")
+	l := must.Get(net.Listen("unix", socket))(t)
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		json.NewEncoder(w).Encode(api.Port{Port: model.Port{Name: "p", Network: "blue"}, Device: "d"})
+	})}
+	go server.Serve(l)
+	defer server.Close()
+	config := fmt.Sprintf(`{"cniVersion": "1.0.0", "name": "red", "type": "vrouter", "network": "red", "socket": %q}`, socket)
+	err := check(&skel.CmdArgs{ContainerID: "c", IfName: "eth0", Netns: "/none", StdinData: []byte(config)})
+	must.Fail(t, err, "port p is in network blue, not red")
 }

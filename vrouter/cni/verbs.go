@@ -153,7 +153,7 @@ func check(args *skel.CmdArgs) error {
 	if port.Device == "" {
 		wrong = append(wrong, fmt.Errorf("port %s is not connected; see `vrouter status`", port.Name))
 	}
-	if port.Network != r.config.Network && r.config.pod.Namespace == "" { // else the namespace may choose the network
+	if port.Network != r.config.Network && (r.config.pod == nil || r.config.pod.Namespace == "") { // else the namespace may choose the network
 		wrong = append(wrong, fmt.Errorf("port %s is in network %s, not %s", port.Name, port.Network, r.config.Network))
 	}
 	wrong = append(wrong, r.differences(port)...)
