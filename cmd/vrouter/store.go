@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,6 +48,14 @@ type roles struct {
 	out  io.Writer
 }
 
+// rolesCommand completes a command that changes roles.
+func rolesCommand(cmd *cobra.Command, body func(context.Context, *roles, []string) error) *cobra.Command {
+	var from storeFlags
+	from.add(cmd)
+	cmd.RunE = withRoles(&from, body)
+	return cmd
+}
+
 // withRoles returns a command's function, which connects to the store and calls body.
 func withRoles(from *storeFlags, body func(context.Context, *roles, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
@@ -71,9 +80,8 @@ func withRoles(from *storeFlags, body func(context.Context, *roles, []string) er
 }
 
 func storeInitCommand() *cobra.Command {
-	var from storeFlags
 	var shared bool
-	cmd := &cobra.Command{
+	cmd := rolesCommand(&cobra.Command{
 		Use:   "init",
 		Short: "Make the store check the roles of its clients",
 		Long: `Makes the user of this command's certificate an administrator, and makes etcd check the
@@ -84,11 +92,7 @@ must have this common name. A second run deletes nothing, and adds only missing 
 and users.`,
 		Example: "  vrouter store init --store etcd://10.0.0.1 --tls-ca ca.pem --tls-cert admin.pem --tls-key admin-key.pem",
 		Args:    cobra.NoArgs,
-		RunE: withRoles(&from, func(ctx context.Context, r *roles, _ []string) error {
-			return r.Init(ctx, shared)
-		}),
-	}
-	from.add(cmd)
+	}, func(ctx context.Context, r *roles, _ []string) error { return r.Init(ctx, shared) })
 	cmd.Flags().BoolVar(&shared, "lock-others", false, "Enable roles even if etcd has keys of other programs, and keep the users of these programs; their clients then need users too")
 	return cmd
 }
@@ -233,32 +237,25 @@ func (r *roles) RevokeNodes(ctx context.Context, gone func(node string) bool) er
 }
 
 func grantNodeCommand() *cobra.Command {
-	var from storeFlags
 	var networks []string
 	var user string
-	cmd := &cobra.Command{
+	cmd := rolesCommand(&cobra.Command{
 		Use:   "node NAME",
 		Short: "Let a node's certificate write only the ports of this node",
 		Long: `Adds or changes the role of a node, and gives it to a user. An operator must add the
 node to the fleet with vrouter node add.`,
 		Example: "  vrouter store grant node c --network red --store etcd://10.0.0.1",
 		Args:    cobra.ExactArgs(1),
-		RunE: withRoles(&from, func(ctx context.Context, r *roles, args []string) error {
-			if user == "" {
-				user = args[0]
-			}
-			return r.grantNode(ctx, args[0], user, networks...)
-		}),
-	}
-	from.add(cmd)
+	}, func(ctx context.Context, r *roles, args []string) error {
+		return r.grantNode(ctx, args[0], cmp.Or(user, args[0]), networks...)
+	})
 	cmd.Flags().StringSliceVar(&networks, "network", nil, "Names of the networks in which the node can have ports (repeatable; default all)")
 	cmd.Flags().StringVar(&user, "user", "", "Common `name` of the node's certificate (default: the node's name)")
 	return cmd
 }
 
 func grantOperatorCommand() *cobra.Command {
-	var from storeFlags
-	cmd := &cobra.Command{
+	return rolesCommand(&cobra.Command{
 		Use:   "operator USER…",
 		Short: "Let users write all objects of the fleet",
 		Long: `USER is the common name of a certificate. An agent with an operator's certificate
@@ -266,15 +263,11 @@ accepts changes to networks, policies, nodes, gateways and routes. The user of a
 can also be an operator.`,
 		Example: "  vrouter store grant operator ops --store etcd://10.0.0.1",
 		Args:    cobra.MinimumNArgs(1),
-		RunE:    withRoles(&from, func(ctx context.Context, r *roles, users []string) error { return r.GrantOperators(ctx, users...) }),
-	}
-	from.add(cmd)
-	return cmd
+	}, func(ctx context.Context, r *roles, users []string) error { return r.GrantOperators(ctx, users...) })
 }
 
 func revokeCommand() *cobra.Command {
-	var from storeFlags
-	cmd := &cobra.Command{
+	return rolesCommand(&cobra.Command{
 		Use:   "revoke USER…",
 		Short: "Delete users, for example of a stolen node",
 		Long: `Deletes users and their node roles. The store then refuses all requests of these users.
@@ -283,8 +276,5 @@ the role stays. The command also deletes the alive keys of the nodes. Other node
 drop their routes to these nodes after the lease, and vrouter node delete can delete them.`,
 		Example: "  vrouter store revoke c --store etcd://10.0.0.1",
 		Args:    cobra.MinimumNArgs(1),
-		RunE:    withRoles(&from, func(ctx context.Context, r *roles, users []string) error { return r.revoke(ctx, users...) }),
-	}
-	from.add(cmd)
-	return cmd
+	}, func(ctx context.Context, r *roles, users []string) error { return r.revoke(ctx, users...) })
 }

@@ -30,11 +30,29 @@ func openFile(t testing.TB) *Fleet {
 	return follow(t, fileStore(t))
 }
 
-func fileStore(t testing.TB) *store.File {
+func fileStore(t testing.TB) holder {
 	t.Helper()
 	s := must.Get(store.OpenFile(filepath.Join(t.TempDir(), "store.db")))(t)
 	t.Cleanup(func() { s.Close() })
-	return s
+	return holder{s}
+}
+
+// holder is a file store that several fleets use, and that holds keys until another commit deletes or changes them.
+type holder struct{ *store.File }
+
+func (h holder) Hold(ctx context.Context, key string, value []byte, revision int64, _ time.Duration) (<-chan struct{}, error) {
+	written, err := h.Commit(ctx, store.Commit{Exact: map[string]int64{key: revision}, Put: map[string][]byte{key: value}})
+	if err != nil {
+		return nil, err
+	}
+	lost := make(chan struct{})
+	ctx, end := context.WithCancel(ctx)
+	go func() {
+		defer close(lost)
+		defer end()
+		h.Watch(ctx, store.Span{From: key, To: key + "\x00"}, written, func(store.Changes) { end() }, nil) // its only error is that the store was closed
+	}()
+	return lost, nil
 }
 
 // recorded is a store that records its keys under store.Unique.

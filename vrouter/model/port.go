@@ -58,7 +58,7 @@ func PortName(p Port, taken func(string) bool) string {
 		if i > 1 || len(p.IPs) == 0 {
 			suffix = fmt.Sprintf("-%d", i)
 		}
-		name := base[max(0, len(base)+len(suffix)-maxName):] + suffix
+		name := base[max(0, len(base)+len(suffix)-MaxName):] + suffix
 		name = strings.TrimLeft(name, "-._")
 		if !taken(name) {
 			return name

@@ -25,12 +25,12 @@ const (
 // counts the others.
 const MaxProblems = 50
 
-// maxName is the maximum length of a name in characters.
-const maxName = 63
+// MaxName is the maximum length of a name in characters.
+const MaxName = 63
 
-// isName reports whether s can be a name: 1 to maxName ASCII letters, digits, dots, dashes and
+// IsName reports whether s can be a name: 1 to MaxName ASCII letters, digits, dots, dashes and
 // underscores, beginning with a letter or a digit.
-func isName(s string) bool {
+func IsName(s string) bool {
 	for i := range len(s) {
 		switch c := s[i]; {
 		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
@@ -38,7 +38,7 @@ func isName(s string) bool {
 			return false
 		}
 	}
-	return 0 < len(s) && len(s) <= maxName
+	return 0 < len(s) && len(s) <= MaxName
 }
 
 // Validate returns nil, or all problems of the state. Each names the object, the
@@ -154,7 +154,7 @@ func (v *validation) index() {
 func indexByName[E any](v *validation, object string, all []E, into map[string]*E, name func(*E) string) {
 	for i := range all {
 		n := name(&all[i])
-		if !isName(n) {
+		if !IsName(n) {
 			v.fail(object, n, "name: up to 63 letters, digits, dots, dashes and underscores, a letter or digit first")
 		} else if into[n] != nil {
 			v.fail(object, n, "name: two objects have it; rename one")

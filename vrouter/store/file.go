@@ -65,10 +65,9 @@ const MaxHistory = 4096
 const initialMap = 256 << 20
 
 // Buckets of the database. entries: key → revision (8 bytes, big endian) and
-// value. held: keys that end with the process. meta: the revision of the store.
+// value. meta: the revision of the store.
 var (
 	bucketEntries = []byte("entries")
-	bucketHeld    = []byte("held")
 	bucketMeta    = []byte("meta")
 	keyRevision   = []byte("revision")
 )
@@ -151,41 +150,23 @@ func unreadable(path string, why error) error {
 
 func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
-// prepare creates missing buckets and deletes the keys that the previous
-// process held. If there is nothing to do, it does not write.
+// prepare creates missing buckets. If there is nothing to do, it does not write.
 func (f *File) prepare() error {
 	ready := false
 	err := f.db.View(func(tx *bbolt.Tx) error {
-		held := tx.Bucket(bucketHeld)
-		if held == nil || tx.Bucket(bucketEntries) == nil || tx.Bucket(bucketMeta) == nil {
-			return nil
+		meta := tx.Bucket(bucketMeta)
+		if ready = meta != nil && tx.Bucket(bucketEntries) != nil; ready {
+			f.revision = revisionIn(meta.Get(keyRevision))
 		}
-		key, _ := held.Cursor().First()
-		ready = key == nil
-		f.revision = revisionIn(tx.Bucket(bucketMeta).Get(keyRevision))
 		return nil
 	})
 	if err != nil || ready {
 		return err
 	}
 	return f.db.Update(func(tx *bbolt.Tx) error {
-		for _, name := range [][]byte{bucketEntries, bucketHeld, bucketMeta} {
-			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
-				return err
-			}
-		}
-		f.revision = revisionIn(tx.Bucket(bucketMeta).Get(keyRevision))
-		held := tx.Bucket(bucketHeld)
-		var keys [][]byte
-		if err := held.ForEach(func(key, _ []byte) error { keys = append(keys, bytes.Clone(key)); return nil }); err != nil {
-			return err
-		}
-		for _, key := range keys {
-			if err := errors.Join(tx.Bucket(bucketEntries).Delete(key), held.Delete(key)); err != nil {
-				return err
-			}
-		}
-		return nil
+		_, err1 := tx.CreateBucketIfNotExists(bucketEntries)
+		_, err2 := tx.CreateBucketIfNotExists(bucketMeta)
+		return errors.Join(err1, err2)
 	})
 }
 
@@ -230,9 +211,7 @@ func (f *File) Read(_ context.Context, at int64, spans ...Span) (i Image, err er
 }
 
 // Commit runs one transaction of the database.
-func (f *File) Commit(_ context.Context, c Commit) (int64, error) { return f.commit(c, nil) }
-
-func (f *File) commit(c Commit, also func(*bbolt.Tx) error) (int64, error) {
+func (f *File) Commit(_ context.Context, c Commit) (int64, error) {
 	if err := c.check(f.MaxKeys()); err != nil {
 		return 0, err
 	}
@@ -246,11 +225,6 @@ func (f *File) commit(c Commit, also func(*bbolt.Tx) error) (int64, error) {
 				return &ConflictError{Keys: keys}
 			}
 			ch.Deleted = slices.DeleteFunc(ch.Deleted, func(key string) bool { return entries.Get([]byte(key)) == nil })
-			if also != nil {
-				if err := also(tx); err != nil {
-					return err
-				}
-			}
 			return errors.Join(write(entries, ch.Changes), tx.Bucket(bucketMeta).Put(keyRevision, binary.BigEndian.AppendUint64(nil, uint64(ch.Revision))))
 		})
 	})
@@ -468,23 +442,9 @@ func (f *File) watch(after int64) (*fileWatch, error) {
 	return w, nil
 }
 
-// Hold writes the key and marks it as held. The next process that opens the
-// file deletes the key.
-func (f *File) Hold(ctx context.Context, key string, value []byte, revision int64, _ time.Duration) (<-chan struct{}, error) {
-	written, err := f.commit(Commit{Exact: map[string]int64{key: revision}, Put: map[string][]byte{key: value}}, func(tx *bbolt.Tx) error {
-		return tx.Bucket(bucketHeld).Put([]byte(key), nil)
-	})
-	if err != nil {
-		return nil, err
-	}
-	lost := make(chan struct{})
-	ctx, end := context.WithCancel(ctx)
-	go func() {
-		defer close(lost)
-		defer end()
-		f.Watch(ctx, Span{key, key + "\x00"}, written, func(Changes) { end() }, nil) // its only error is that the store was closed
-	}()
-	return lost, nil
+// Hold returns an error: a held key tells other clients that this one is alive, and a file has no others.
+func (f *File) Hold(_ context.Context, key string, _ []byte, _ int64, _ time.Duration) (<-chan struct{}, error) {
+	return nil, fmt.Errorf("hold %s in the store %s: %w", key, f.path, errors.ErrUnsupported)
 }
 
 // Close ends all watches and closes the file.

@@ -39,7 +39,7 @@ type Store interface {
 	// must be absent. Otherwise Hold returns a *ConflictError. The channel lost
 	// closes when another commit has deleted or changed the key, when the key
 	// has expired because the store was unreachable for longer than ttl, when the store
-	// went back to an older revision, or when the watch of the key ends.
+	// went back to an older revision, or when the watch of the key ends. A file store holds no keys.
 	Hold(ctx context.Context, key string, value []byte, revision int64, ttl time.Duration) (lost <-chan struct{}, err error)
 	// MaxKeys is the maximum number of keys that a commit can write. It is also
 	// the maximum number that a commit can depend on.

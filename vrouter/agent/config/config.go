@@ -104,7 +104,6 @@ const (
 	maxFlowTime           = 7 * 24 * time.Hour
 	maxConfigBytes        = 1 << 20
 	maxSocketPath         = 107 // sizeof(sockaddr_un.sun_path) − 1, unix(7)
-	maxNodeName           = 63
 )
 
 // Load reads a node's configuration. Paths in it are relative to the file's
@@ -185,8 +184,8 @@ func (c Config) Validate() error {
 	switch {
 	case c.Node == "":
 		fail("node: is missing; write the node's name in the desired state, such as \"node: a\"")
-	case strings.ContainsFunc(c.Node, notInName) || len(c.Node) > maxNodeName || c.Node[0] == '.':
-		fail("node: %q is not a valid name: use at most %d letters, digits, dots, dashes and underscores", c.Node, maxNodeName)
+	case !model.IsName(c.Node):
+		fail("node: %q is not a valid name: use at most %d letters, digits, dots, dashes and underscores, a letter or digit first", c.Node, model.MaxName)
 	}
 	if len(c.Socket) > maxSocketPath {
 		fail("socket: %s has %d characters, a unix socket's path at most %d; choose a shorter one, or a shorter run_dir", c.Socket, len(c.Socket), maxSocketPath)
@@ -240,10 +239,6 @@ func (c Config) Validate() error {
 		}
 	}
 	return errors.Join(wrong...)
-}
-
-func notInName(r rune) bool {
-	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.')
 }
 
 // listenable checks an IP:port to listen on. The IP address is required: without one
