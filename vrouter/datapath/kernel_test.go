@@ -5,10 +5,12 @@ import (
 	"testing"
 
 	"windtunnel/internal/must"
+	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/kerneltest"
+	"windtunnel/vrouter/model"
 )
 
-// The verifier of each kernel version accepts other programs.
+// The verifier of each kernel version accepts other programs. All maps must be written and read by batches.
 func TestTheProgramsLoadOnAnotherKernel(t *testing.T) {
 	must.Long(t)
 	if !kerneltest.In() {
@@ -25,6 +27,21 @@ func TestTheProgramsLoadOnAnotherKernel(t *testing.T) {
 	for _, p := range programs {
 		t.Logf("%s: the verifier walked %d instructions", p.Name, p.VerifiedInstructions)
 	}
+	want := scene(7, 8, 9, model.MPLSoUDP, false)
+	must.Get(d.Apply(want))(t)
+	for _, read := range []func() error{
+		func() error { _, err := d.VifStats(); return err },
+		func() error { _, err := d.VRFStats(); return err },
+		func() error { _, err := d.Drops(); return err },
+		func() error { _, _, err := d.ExpireFlows(); return err },
+		func() error { _, err := d.Services(); return err },
+	} {
+		must.Succeed(t, read())
+	}
+	if differ := must.Get(d.Differs(want))(t); len(differ) > 0 {
+		t.Errorf("the maps differ from what was written: %v", differ)
+	}
+	must.Get(d.Apply(fib.Tables{}))(t)
 	tracing := must.Get(d.loadTracing())(t)
 	tracing.Close()
 }

@@ -3,15 +3,17 @@ package kerneltest
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/u-root/u-root/pkg/cpio"
+	"github.com/u-root/u-root/pkg/ldd"
 	"golang.org/x/sys/unix"
 
 	"windtunnel/internal/must"
@@ -21,21 +23,11 @@ import (
 // archive returns the guest's first filesystem.
 func (g Guest) archive(t *testing.T, kernel string) []byte {
 	t.Helper()
-	var a bytes.Buffer
-	dirs := g.unpack(t, &a)
-	var directory func(path string)
-	directory = func(path string) { // the kernel makes no parents
-		if path == "." || dirs[path] {
-			return
-		}
-		dirs[path] = true
-		directory(filepath.Dir(path))
-		add(&a, path, unix.S_IFDIR|0o755, nil)
-	}
+	records := g.unpack(t)
 	for _, dir := range []string{"bin", "dev", "etc", "proc", "sys", "tmp", "run", "modules"} {
-		directory(dir)
+		records = append(records, cpio.Directory(dir, 0o755))
 	}
-	add(&a, "dev/console", unix.S_IFCHR|0o600, nil)
+	records = append(records, cpio.CharDev("dev/console", 0o600, 5, 1))
 	files := g.programs(t)
 	files["init"] = "/proc/self/exe"
 	if g.Program != "" {
@@ -50,23 +42,27 @@ func (g Guest) archive(t *testing.T, kernel string) []byte {
 			files[fmt.Sprintf("%s/%03d-%s", moduleDir[1:], i, filepath.Base(path))] = path
 		}
 	}
+	var more []cpio.Record
 	for name, path := range files {
-		data, err := os.ReadFile(path)
-		must.Succeed(t, err)
-		directory(filepath.Dir(name))
-		add(&a, name, unix.S_IFREG|0o755, data)
+		more = append(more, regular(name, 0o755, must.Get(os.ReadFile(path))(t)))
 	}
-	add(&a, "TRAILER!!!", 0, nil)
+	var a bytes.Buffer
+	w := cpio.NewDedupWriter(cpio.Newc.Writer(&a))
+	must.Succeed(t, errors.Join(cpio.WriteRecords(w, records), cpio.WriteRecordsAndDirs(w, more), cpio.WriteTrailer(w)))
 	return a.Bytes()
 }
 
-// unpack adds the files of the image and the service of the test to an archive. It returns the paths of the image.
-func (g Guest) unpack(t *testing.T, to *bytes.Buffer) map[string]bool {
+func regular(path string, mode uint64, content []byte) cpio.Record {
+	return cpio.StaticRecord(content, cpio.Info{Name: path, Mode: unix.S_IFREG | mode})
+}
+
+// unpack returns the files of the image and the service of the test.
+func (g Guest) unpack(t *testing.T) (all []cpio.Record) {
 	t.Helper()
-	paths, files := map[string]bool{}, map[string][]byte{}
 	if g.Image == "" {
-		return paths
+		return nil
 	}
+	files := map[string][]byte{}
 	image, err := os.Open(g.Image)
 	must.Succeed(t, err)
 	defer image.Close()
@@ -77,22 +73,20 @@ func (g Guest) unpack(t *testing.T, to *bytes.Buffer) map[string]bool {
 		}
 		must.Succeed(t, err)
 		path := filepath.Clean(h.Name)
-		paths[path] = true
-		switch mode := uint32(h.Mode); h.Typeflag {
+		switch mode := uint64(h.Mode); h.Typeflag {
 		case tar.TypeDir:
-			add(to, path, unix.S_IFDIR|mode, nil)
+			all = append(all, cpio.Directory(path, mode))
 		case tar.TypeSymlink:
-			add(to, path, unix.S_IFLNK|mode, []byte(h.Linkname))
+			all = append(all, cpio.Symlink(path, h.Linkname))
 		case tar.TypeReg:
-			files[path], err = io.ReadAll(r)
-			must.Succeed(t, err)
-			add(to, path, unix.S_IFREG|mode, files[path])
+			files[path] = must.Get(io.ReadAll(r))(t)
+			all = append(all, regular(path, mode, files[path]))
 		case tar.TypeLink:
-			add(to, path, unix.S_IFREG|mode, files[filepath.Clean(h.Linkname)])
+			all = append(all, regular(path, mode, files[filepath.Clean(h.Linkname)]))
 		}
 	}
 	parameter, _, _ := strings.Cut(g.Parameters, "=")
-	add(to, service[1:], unix.S_IFREG|0o644, fmt.Appendf(nil, `[Unit]
+	all = append(all, regular(service[1:], 0o644, fmt.Appendf(nil, `[Unit]
 SuccessAction=poweroff-immediate
 FailureAction=poweroff-immediate
 [Service]
@@ -102,14 +96,14 @@ ExecStart=/init -test.v -test.run=^%s$$
 StandardInput=tty
 StandardOutput=tty
 TTYPath=/dev/ttyS0
-`, serviceKey, parameter, t.Name()))
+`, serviceKey, parameter, t.Name())))
 	for name, target := range map[string]string{
 		"multi-user.target.wants/test.service": service,
 		"serial-getty@ttyS0.service":           "/dev/null", // it would take the console from the test
 	} {
-		add(to, filepath.Join(filepath.Dir(service), name)[1:], unix.S_IFLNK|0o777, []byte(target))
+		all = append(all, cpio.Symlink(filepath.Join(filepath.Dir(service), name)[1:], target))
 	}
-	return paths
+	return all
 }
 
 // programs returns the paths in the guest of Programs and their libraries, and those on the host.
@@ -125,27 +119,9 @@ func (g Guest) programs(t *testing.T) map[string]string {
 		if name == "busybox" {
 			files["bin/sh"] = path
 		}
-		libraries, _ := exec.Command("ldd", path).Output() // fails for a static program
-		for _, library := range regexp.MustCompile(`/\S+`).FindAllString(string(libraries), -1) {
+		for _, library := range must.Get(ldd.List(path))(t) {
 			files[library[1:]] = library
 		}
 	}
 	return files
-}
-
-// add appends a file to a cpio archive (newc), the format of an initramfs.
-func add(to *bytes.Buffer, name string, mode uint32, data []byte) {
-	var major, minor uint32
-	if mode&unix.S_IFMT == unix.S_IFCHR {
-		major, minor = 5, 1 // /dev/console
-	}
-	pad := func() { to.Write(make([]byte, -to.Len()&3)) }
-	to.WriteString("070701")
-	for _, field := range []uint32{0, mode, 0, 0, 1, 0, uint32(len(data)), 0, 0, major, minor, uint32(len(name) + 1), 0} {
-		fmt.Fprintf(to, "%08x", field)
-	}
-	to.WriteString(name + "\x00")
-	pad()
-	to.Write(data)
-	pad()
 }
