@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"errors"
 
 	"windtunnel/lab/sample"
 )
@@ -27,6 +28,9 @@ type ending struct {
 	sample   sample.Sample
 	err      error
 }
+
+// errExited is the error of an attempt that a callback ended by runtime.Goexit, as a test's FailNow does.
+var errExited = errors.New("the attempt ended early")
 
 // block runs the trials of one block. total is the number of the run's trials.
 func (e *Experiment) block(ctx context.Context, h *history, queue []queued, total int) error {
@@ -107,10 +111,10 @@ func (w *blockRun) begin(ctx context.Context, q queued) {
 	if e.suspect(pair) || w.history.extra(planned) >= e.Plan.Repeats(planned) {
 		p.Attempts = q.attempt
 	}
-	s := e.begin(w.history, q, p)
+	end := ending{q, p, e.begin(w.history, q, p), errExited}
 	go func() {
-		err := e.perform(ctx, q, p, &s)
-		w.ended <- ending{q, p, s, err}
+		defer func() { w.ended <- end }()
+		end.err = e.perform(ctx, q, p, &end.sample)
 	}()
 }
 

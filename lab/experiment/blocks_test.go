@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -223,6 +224,20 @@ func TestARunEndsAfterAFirstBlockThatDoesNotCount(t *testing.T) {
 	e = rehearsal(&notebook{}, 1, func(_ Trial, _ int, s *sample.Sample) error { return failed(sample.NoResult, "nothing") }, "a")
 	if err := e.Run(context.Background()); err != nil {
 		t.Errorf("after the only block Run returned %v", err)
+	}
+}
+
+// A test's FailNow in a callback ends the attempt's goroutine. The run must not wait for it.
+func TestAnAttemptWhoseGoroutineExitsIsAFailure(t *testing.T) {
+	n := &notebook{}
+	e := rehearsal(n, 1, func(Trial, int, *sample.Sample) error {
+		runtime.Goexit()
+		return nil
+	}, "a")
+	e.Attempts = 1
+	must.Succeed(t, e.Run(context.Background()))
+	if len(n.samples) != 1 || n.samples[0].Failure == nil {
+		t.Errorf("the samples are %+v, want one with a failure", n.samples)
 	}
 }
 
