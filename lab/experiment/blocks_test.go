@@ -345,7 +345,7 @@ func TestProfiledTrialsAreSeparateTrialsOfTheSameBlocks(t *testing.T) {
 
 // What an earlier part of a run gave up at a gate is tried again when the run
 // is resumed, and a replacement block of before is not run twice.
-func TestAResumedRunCountsWhatWasLostBefore(t *testing.T) {
+func TestAResumedRunCountsEarlierLostTrials(t *testing.T) {
 	n := &notebook{}
 	e := rehearsal(n, 2, func(Trial, int, *sample.Sample) error { return nil }, "a")
 	e.History = []sample.Sample{

@@ -22,7 +22,7 @@ func TestAFailureNamesItsKindOnce(t *testing.T) {
 	}
 }
 
-func TestALostAgentIsTheFailureWhateverWasAttempted(t *testing.T) {
+func TestTheFailureAfterALostAgentIsItsLoss(t *testing.T) {
 	lost := &agent.Lost{}
 	for _, err := range []error{lost, failed(sample.NoConnectivity, "pair 1: %w", lost), errors.Join(failed(sample.ToolHung, "no end"), lost)} {
 		if f := failure(err); f.Kind != sample.AgentLost || !f.Retryable() {

@@ -27,7 +27,7 @@ func TestTheRemainingTrialsAreThoseThatAreNotDone(t *testing.T) {
 
 // A resumed run does not repeat what yielded figures that count, nor what
 // failed in a way that a repeat cannot help. All else it tries again.
-func TestAResumedRunTriesAgainWhatMayStillSucceed(t *testing.T) {
+func TestAResumedRunRepeatsTrialsThatCanSucceed(t *testing.T) {
 	failed := func(k sample.FailureKind) sample.Sample { return sample.Sample{Failure: &sample.Failure{Kind: k}} }
 	for name, c := range map[string]struct {
 		attempts []sample.Sample

@@ -11,7 +11,7 @@ import (
 
 // The kernel merges sends of 1390 bytes into segments of 1448 and superframes, with
 // TCP_NODELAY too. packet_per_send prevents both, whatever the system.
-func TestEachSendIsAPacketWhereTheWorkloadSaysSo(t *testing.T) {
+func TestEachSendIsAPacketIfTheWorkloadRequestsIt(t *testing.T) {
 	const buffer = 1390
 	for _, c := range []struct {
 		name, system string

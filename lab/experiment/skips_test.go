@@ -42,7 +42,7 @@ func planOf(scenarios ...suite.Scenario) *suite.Plan {
 	return &suite.Plan{Suite: "test", Nodes: 2, Trials: 1, Scenarios: scenarios}
 }
 
-func TestAKernelWithoutAFeatureSkipsWhatNeedsItWithReasonAndRemedy(t *testing.T) {
+func TestAMissingKernelFeatureSkipsScenariosWithReasonAndRemedy(t *testing.T) {
 	rated := scenario("bridge", func(sc *suite.Scenario) { sc.ID, sc.Fabric.Rate = "rated", 1e9 })
 	plan := planOf(scenario("raw", nil), scenario("bridge", nil), scenario("vxlan", nil), scenario("macvlan", nil), rated)
 	for _, c := range []struct {
@@ -68,7 +68,7 @@ func TestAKernelWithoutAFeatureSkipsWhatNeedsItWithReasonAndRemedy(t *testing.T)
 	}
 }
 
-func TestOneCPUSkipsEverythingAndSaysWhy(t *testing.T) {
+func TestOneCPUSkipsEverythingWithAReason(t *testing.T) {
 	skips := skipsOn(planOf(scenario("raw", nil)), machine(1))
 	if !strings.Contains(skips["raw"], "2 CPUs or more") {
 		t.Errorf("skips = %v", skips)

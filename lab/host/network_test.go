@@ -36,7 +36,7 @@ func TestTheFirstValidCNIConfigurationIsDescribed(t *testing.T) {
 	}
 }
 
-func TestKubeProxyIsAskedForItsMode(t *testing.T) {
+func TestTheModeOfKubeProxyIsQueried(t *testing.T) {
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/proxyMode" {
 			w.WriteHeader(http.StatusNotFound)

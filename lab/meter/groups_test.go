@@ -79,7 +79,7 @@ func TestGroupsOfANodeAreFoundAndRead(t *testing.T) {
 	}
 }
 
-func TestNoControlGroupsAreNoError(t *testing.T) {
+func TestMissingControlGroupsAreNotAnError(t *testing.T) {
 	groups, err := FindGroups(t.TempDir(), t.TempDir(), GroupArgs{Own: []string{uidOwn}})
 	if err != nil || len(groups) > 0 {
 		t.Errorf("the groups are %v (%v), want none", groups, err)

@@ -171,7 +171,7 @@ func TestLadderTableFitsEveryTerminal(t *testing.T) {
 	}
 }
 
-func TestLadderMarksWhatIsNotSignificantAndExplainsTheMark(t *testing.T) {
+func TestALadderMarksInsignificantCostsAndExplainsTheMark(t *testing.T) {
 	run, plan := steps("raw", "bridge")
 	noisy := func(id string, seed int) []sample.Sample {
 		return column(id, sample.Throughput, around(10e9, 0.03, 10, seed)...)

@@ -14,7 +14,7 @@ import (
 	"windtunnel/lab/suite"
 )
 
-func TestARunWhoseProcessIsGoneWasInterrupted(t *testing.T) {
+func TestARunWhoseProcessHasEndedWasInterrupted(t *testing.T) {
 	other := exec.Command("sleep", "1000")
 	must.Succeed(t, other.Start())
 	by := engine(other.Process.Pid)

@@ -35,7 +35,7 @@ func mounted(t *testing.T, options string) string {
 	return dir
 }
 
-func TestDiskFullIsAClearErrorAndKeepsWhatWasStored(t *testing.T) {
+func TestAFullDiskIsAClearErrorAndStoredSamplesStay(t *testing.T) {
 	dir := mounted(t, "size=1m")
 	path := filepath.Join(dir, fileName)
 	s := open(t, path, Options{})

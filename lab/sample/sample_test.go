@@ -24,7 +24,7 @@ func TestOfEachBlockTheLastAttemptThatCountsIsTaken(t *testing.T) {
 	}
 }
 
-func TestCleanLeavesOutWhatIsNotFiniteAndSaysSo(t *testing.T) {
+func TestCleanLeavesOutValuesThatAreNotFiniteWithAWarning(t *testing.T) {
 	dirty := Sample{
 		Metrics: Metrics{Throughput: 1, RTT: math.NaN(), Drops: math.Inf(1)},
 		Series:  []Point{{At: 1, Bits: 2}, {At: 2, Bits: math.Inf(-1)}},

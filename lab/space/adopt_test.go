@@ -34,7 +34,7 @@ func inodeOf(t *testing.T, s *Space) uint32 {
 
 // Whoever has the Space works in the adopted namespace from then on: by its
 // handles, by its name, and in its sysfs.
-func TestAnAdoptedNamespaceTakesTheFormersPlace(t *testing.T) {
+func TestAnAdoptedNamespaceReplacesTheFormerOne(t *testing.T) {
 	s := fresh(t, "adopts")
 	other, path := otherHeld(t)
 	former := inodeOf(t, s)

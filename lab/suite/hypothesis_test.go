@@ -172,7 +172,7 @@ func TestABandIsReadExactly(t *testing.T) {
 	}
 }
 
-func TestAHypothesisWithoutUpperBoundSurvivesJSON(t *testing.T) {
+func TestAHypothesisWithoutUpperBoundIsUnchangedInJSON(t *testing.T) {
 	p := mustExpand(t, tall+"hypotheses: [{claim: c, baseline: raw/rr, subject: bridge/rr, ratio: '>= 0.95'}]\n", ExpandOptions{})
 	data, err := json.Marshal(p)
 	must.Succeed(t, err)

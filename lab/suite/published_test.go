@@ -54,7 +54,7 @@ func TestATableStaysCompleteWhileAnyOfItsScenariosRuns(t *testing.T) {
 	}
 }
 
-func TestChangesAreReadAsTheRatiosThatTheyStandFor(t *testing.T) {
+func TestChangesAreReadAsRatios(t *testing.T) {
 	for text, want := range map[string]float64{"-27 %": 0.73, "- 79%": 0.21, "+3.5 %": 1.035, "\u221210 %": 0.9, "-100%": 0} {
 		p := Published{Printed: text}
 		if problem, _ := p.readChange(); problem != "" || math.Abs(p.Value-want) > 1e-15 {

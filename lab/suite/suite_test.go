@@ -181,7 +181,7 @@ notes: [one, two]
 	must.Equal(t, want, p)
 }
 
-func TestListsAreCrossedAndIdsSayWhatVaries(t *testing.T) {
+func TestListsAreCrossedAndIDsNameTheirValues(t *testing.T) {
 	head := `suite: s
 fabrics: {a: {mtu: 1500}, b: {mtu: 9000}}
 workloads: {st: {kind: tcp_stream}, rr: {kind: tcp_rr}}

@@ -21,7 +21,7 @@ func TestFlannelsMTULeavesRoomForItsEncapsulation(t *testing.T) {
 	}
 }
 
-func TestFlannelAsksForWhatItsBackendNeeds(t *testing.T) {
+func TestFlannelNeedsTheFeaturesOfItsBackend(t *testing.T) {
 	for backend, want := range map[string]string{flannelVXLAN: "vxlan", flannelUDP: "tun"} {
 		if features, _ := (Flannel{backend}).Needs(); !slices.Contains(features, want) {
 			t.Errorf("%s does not ask for %s", backend, want)
@@ -37,7 +37,7 @@ func TestFlannelAsksForWhatItsBackendNeeds(t *testing.T) {
 }
 
 // The network contains every node's subnet, also the first and the last.
-func TestTheConfigurationHoldsEveryNodesSubnet(t *testing.T) {
+func TestTheConfigurationHasEveryNodesSubnet(t *testing.T) {
 	text := must.Get(flannelConfig(flannelUDP))(t)
 	var c struct {
 		Network              netip.Prefix
@@ -63,7 +63,7 @@ func TestTheConfigurationHoldsEveryNodesSubnet(t *testing.T) {
 // A subnet file as flannel 0.28 writes it.
 const writtenLease = "FLANNEL_NETWORK=10.31.0.0/16\nFLANNEL_SUBNET=10.31.16.1/20\nFLANNEL_MTU=1450\nFLANNEL_IPMASQ=false\n"
 
-func TestALeaseIsWhatFlanneldWrote(t *testing.T) {
+func TestALeaseIsReadFromTheFileOfFlanneld(t *testing.T) {
 	lease, err := parseFlannelLease(writtenLease)
 	if err != nil || lease.Gateway.String() != "10.31.16.1/20" || lease.MTU != 1450 {
 		t.Errorf("the lease is %+v (%v), want 10.31.16.1/20 with an MTU of 1450", lease, err)

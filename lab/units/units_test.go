@@ -211,7 +211,7 @@ func TestFormatRateDurationAndCount(t *testing.T) {
 	}
 }
 
-func TestPrintedSizesBelow100000AndWholeMultiplesReadBackExactly(t *testing.T) {
+func TestPrintedSizesBelow100000AndWholeMultiplesAreReadExactly(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {
 		n := r.Int64N(100_000)
@@ -225,7 +225,7 @@ func TestPrintedSizesBelow100000AndWholeMultiplesReadBackExactly(t *testing.T) {
 	}
 }
 
-func TestPrintedRatesAndDurationsReadBackWithinHalfAPercent(t *testing.T) {
+func TestPrintedRatesAndDurationsAreReadWithinHalfAPercent(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	near := func(a, b float64) bool { return math.Abs(a-b) <= 0.005*b }
 	for range 20_000 {

@@ -8,9 +8,9 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// TestARaisedEgressLimitHoldsAtOnce: what a port has sent at its former limit does not
+// TestARaisedEgressLimitAppliesAtOnce: what a port has sent at its former limit does not
 // count against the new one.
-func TestARaisedEgressLimitHoldsAtOnce(t *testing.T) {
+func TestARaisedEgressLimitAppliesAtOnce(t *testing.T) {
 	limit := func(f *fib.Tables, ifindex int, bytes uint64) {
 		v := f.Vifs[uint32(ifindex)]
 		v.Egress = bytes

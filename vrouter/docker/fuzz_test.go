@@ -82,7 +82,7 @@ func call(t testing.TB, p *Plugin, path string, body []byte) (status int, told s
 	return w.Code, answer.Err
 }
 
-func TestCallsThatCannotBeServedSayWhy(t *testing.T) {
+func TestCallsThatCannotBeServedHaveAReason(t *testing.T) {
 	p := plugin(t)
 	for _, c := range []struct{ path, body, says string }{
 		{"/NetworkDriver.CreateNetwork", `{`, "parse the call"},

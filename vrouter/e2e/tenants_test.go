@@ -120,7 +120,7 @@ func TestDirectSeparatesTenantsWithTheSameAddresses(t *testing.T) {
 
 // Without a tunnel, a workload's policy decides which flows reach it, and lets the replies to its
 // own flows pass.
-func TestPoliciesHoldWithoutATunnel(t *testing.T) {
+func TestPoliciesApplyWithoutATunnel(t *testing.T) {
 	for _, c := range carriers {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -129,7 +129,7 @@ func TestPacketsToOtherNetworksAreNotTranslated(t *testing.T) {
 
 // A node accepts packets of the other node's router in the network of the router, and in the networks that
 // import its routes.
-func TestAllowSourcesHoldInTheNetworksThatImport(t *testing.T) {
+func TestAllowSourcesApplyInTheNetworksThatImport(t *testing.T) {
 	s := twoNetworks(model.Node{Underlay: addrs("192.0.2.1")}, model.Node{Underlay: addrs("192.0.2.2")})
 	behind := prefix("198.18.0.0/15")
 	s.Ports[1].AllowSources = []netip.Prefix{behind}

@@ -114,7 +114,7 @@ func TestAnUnderlayTooNarrowForIPIsRefused(t *testing.T) {
 	}
 }
 
-func TestANodesOwnFactsGiveItsWorkloadsMTU(t *testing.T) {
+func TestTheMTUOfWorkloadsFollowsFromTheFactsOfTheirNode(t *testing.T) {
 	four, six := model.Node{Underlay: addrs("192.0.2.1", "2001:db8::1"), Encapsulations: encaps("u g")}, model.Node{Underlay: addrs("2001:db8::1"), Encapsulations: encaps("v")}
 	must.Equal(t, 1468, VifMTU(1500, four, model.Network{Forwarding: model.L3}))
 	must.Equal(t, 1430, VifMTU(1500, six, model.Network{Forwarding: model.L2}))

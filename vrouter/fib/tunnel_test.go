@@ -107,7 +107,7 @@ func TestDirectIsChosenWhereTheLinkWorks(t *testing.T) {
 // Direct is used only on a common Ethernet link. Its packets have no tunnel headers, so
 // the MTU of ports is the underlay's. Ethernet frames still need a tunnel, at least for frames
 // that the other node cannot restore.
-func TestDirectLeavesTheWholeMTU(t *testing.T) {
+func TestDirectUsesTheWholeMTU(t *testing.T) {
 	node := func(a string) model.Node { return model.Node{Underlay: addrs(a), Encapsulations: encaps("d v")} }
 	for _, c := range []struct {
 		what       string

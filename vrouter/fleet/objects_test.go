@@ -63,7 +63,7 @@ func TestANetworkWithoutNumbersGetsFreeOnes(t *testing.T) {
 	state(t, f)
 }
 
-func TestADeletedNodeIsNoNextHop(t *testing.T) {
+func TestADeletedNodeIsNotANextHop(t *testing.T) {
 	f := open(t)
 	apply(t, f, small())
 	add(t, f, port("x"))

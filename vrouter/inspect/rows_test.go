@@ -19,7 +19,7 @@ func TestRowsAsJSONAreAsRecorded(t *testing.T) {
 	}
 }
 
-func TestRowsSurviveJSON(t *testing.T) {
+func TestRowsAreUnchangedInJSON(t *testing.T) {
 	roundTrip(t, sampleVifs)
 	roundTrip(t, sampleNexthops)
 	roundTrip(t, sampleRoutes)

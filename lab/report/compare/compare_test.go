@@ -316,7 +316,7 @@ func TestCountsOfZeroHaveNoRatioAndAreStillJudged(t *testing.T) {
 	}
 }
 
-func TestScenarioThatOneRunCouldNotMeasureSaysWhy(t *testing.T) {
+func TestAScenarioThatOneRunCouldNotMeasureHasTheReason(t *testing.T) {
 	a, b := made{id: "a", blocks: 8, seed: 1, noise: 0.01}.run(), made{id: "b", blocks: 8, seed: 2, noise: 0.01}.run()
 	b.Run.Skipped = map[string]string{"bridge/stream": "no bridge here"}
 	b.Samples = slices.DeleteFunc(b.Samples, func(s sample.Sample) bool { return s.Scenario == "bridge/stream" })

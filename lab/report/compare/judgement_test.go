@@ -212,7 +212,7 @@ func TestATableOfLongTextsFitsATerminal(t *testing.T) {
 	}
 }
 
-func TestWrittenFormsHoldTheFiguresAndTheFailureLast(t *testing.T) {
+func TestWrittenFormsHaveTheFiguresAndTheFailureLast(t *testing.T) {
 	a := made{id: "run-a", blocks: 10, seed: 1, noise: 0.005}.runs()
 	b := made{id: "run-b", blocks: 10, seed: 2, noise: 0.005, scale: map[string]float64{"bridge/stream": 0.9}}.runs()
 	b[0].Run.Environment.Revision = "fff\x1b[31m|x"

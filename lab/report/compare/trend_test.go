@@ -34,7 +34,7 @@ func history(runs, step int, factor float64) []Side {
 	return all
 }
 
-func TestTrendMarksTheRunThatChangedTheLevelAndWhatElseChanged(t *testing.T) {
+func TestATrendMarksTheRunThatChangedTheLevelAndTheOtherChanges(t *testing.T) {
 	trend := must.Get(NewTrend("pair", history(14, 8, 0.9), TrendOptions{Scenarios: []string{"*/stream"}}))(t)
 	if len(trend.Series) != 2 || trend.Runs != 14 {
 		t.Fatalf("%d series of %d runs", len(trend.Series), trend.Runs)

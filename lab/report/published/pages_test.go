@@ -28,7 +28,7 @@ var update = flag.Bool("update", false, "write the pages in docs again, with the
 // A page has figures of its run, and all else is made from them and the suite: the document's
 // figures, the ratios, verdicts, causes, notes and the tally. The test reads the measured
 // figures of each page, makes the page again and compares.
-func TestPagesAreWhatSuiteAndFiguresGive(t *testing.T) {
+func TestPagesFollowFromSuiteAndFigures(t *testing.T) {
 	for _, name := range []string{"cloud-instances", "contrail-windows", "converged", "opencontrail"} {
 		file := "../../../docs/published-" + name + ".md"
 		text, err := os.ReadFile(file)

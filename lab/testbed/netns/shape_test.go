@@ -53,7 +53,7 @@ func TestThreeNodesReachEachOther(t *testing.T) {
 	}
 }
 
-func TestJumboFramesCrossWhole(t *testing.T) {
+func TestJumboFramesArriveWhole(t *testing.T) {
 	tb := up(t, executor(t), 2, fabric(func(f *suite.Fabric) { f.MTU = 9000 }))
 	prove(t, tb, "", 0, 1, 4, 9000)
 	largest := watchFrames(t, tb)
@@ -214,7 +214,7 @@ func checkNAPIPriority(t *testing.T, n *node) {
 	}
 }
 
-func TestSettingsTellSysctlsFromOffloadsAndOthers(t *testing.T) {
+func TestSettingsSeparateSysctlsOffloadsAndOthers(t *testing.T) {
 	set := up(t, executor(t), 2, fabric(nil)).Settings()
 	for want, got := range map[string]string{
 		"1":     set.Sysctls["b net.ipv4.ip_forward"],

@@ -154,7 +154,7 @@ func TestAHostThatVanishesFailsItsTrialAndNotTheRun(t *testing.T) {
 	assertFigures(t, n.samples[len(n.samples)-1])
 }
 
-func TestARunSurvivesWhenItsProgramsOnAHostAreKilled(t *testing.T) {
+func TestARunContinuesWhenItsProgramsOnAHostAreKilled(t *testing.T) {
 	must.Long(t)
 	s := newSite(t)
 	before := s.dataDevice(1)

@@ -52,7 +52,7 @@ func contents(t *testing.T, path string) map[string][]byte {
 	return by
 }
 
-func TestAnImageHoldsInitModulesAndProgramsWithTheirLibraries(t *testing.T) {
+func TestAnImageHasInitModulesAndProgramsWithTheirLibraries(t *testing.T) {
 	folder := t.TempDir()
 	path := must.Get(Built(spec(t), folder))(t)
 	has := contents(t, path)

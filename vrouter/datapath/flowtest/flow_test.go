@@ -164,7 +164,7 @@ func TestAnAckOfNoKnownConnectionIsJudgedByItsOwnDirection(t *testing.T) {
 	}
 }
 
-func TestTheTableHoldsItsLimitExactly(t *testing.T) {
+func TestTheTableHasRoomForExactlyItsLimit(t *testing.T) {
 	for _, limit := range []uint32{4, 700} {
 		h := load(t, flowLimit(limit))
 		h.apply(outOnly)

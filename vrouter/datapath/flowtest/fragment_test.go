@@ -86,7 +86,7 @@ func TestAHeadThatComesTwiceHasOneEntry(t *testing.T) {
 	must.Equal(t, 1, h.heads(vifID, fromWorkload))
 }
 
-func TestFragmentsOfWhatIsDeniedAreDenied(t *testing.T) {
+func TestFragmentsOfADeniedPacketAreDenied(t *testing.T) {
 	for _, f := range families {
 		h := load(t)
 		h.apply(outOnly)
