@@ -32,6 +32,20 @@ type Service struct {
 	Affinity time.Duration    `json:"affinity_ns,omitempty"` // how long a client keeps its backend; 0: no affinity
 	Drop     bool             `json:"drop,omitempty"`        // without a backend, packets are dropped and not rejected
 	Backends []netip.AddrPort `json:"backends"`
+	Outside  *Outside         `json:"-"` // for Rules; nil: none
+	// RulesOnly: the data path cannot translate the service. The node's kernel does it, also for workloads.
+	RulesOnly bool `json:"-"`
+}
+
+// Outside is how clients that are not workloads of the node reach a port of a service, besides its Key.
+type Outside struct {
+	NodePort  uint16           // at all addresses of the node, except loopback addresses; 0: none
+	Addresses []netip.Addr     // that reach the node, with the port of the service
+	Balancers []netip.Addr     // the same, only for clients in Sources
+	Sources   []netip.Prefix   // none: all clients
+	Local     bool             // clients outside the node reach only backends of the node, and keep their address
+	Backends  []netip.AddrPort // for clients outside the node
+	All       []netip.AddrPort // if Local: for the node and its workloads
 }
 
 // Equal reports whether the data path has the same entries for both. The order of backends matters.

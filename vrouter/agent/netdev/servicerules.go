@@ -1,0 +1,205 @@
+package netdev
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"windtunnel/vrouter/service"
+)
+
+// ServiceRules writes the rules by which the node's kernel translates packets to services. It needs the node's nft.
+type ServiceRules struct {
+	written []service.Service // nil: unknown
+	tables  [2]uint64         // handles of the tables, by IP version; 0: none
+}
+
+// tableFamilies are the families of the tables.
+var tableFamilies = [2]uint8{unix.NFPROTO_IPV4, unix.NFPROTO_IPV6}
+
+// Set writes the rules for the services, which are sorted by key. A connection that exists keeps its backend. Packets of
+// UDP get another one if their backend is no longer one of the service.
+func (r *ServiceRules) Set(s *Space, all []service.Service) error {
+	return s.Once(func() error {
+		is := r.written
+		r.written = nil
+		err := r.write(is, all)
+		if err != nil && is != nil { // another program has changed a table, or the kernel refuses a change of a part
+			err = r.write(nil, all)
+		}
+		if err != nil {
+			return err
+		}
+		if err := forgetBackends(s, all, is); err != nil {
+			return err
+		}
+		r.written = append([]service.Service{}, all...)
+		return nil
+	})
+}
+
+// write writes the changes between two lists of services. If is is nil, it replaces the tables.
+func (r *ServiceRules) write(is, all []service.Service) error {
+	text := ""
+	for i, family := range tableFamilies {
+		change := service.Rules(i == 1, is, all)
+		if is == nil && change == "" && tableHandle(family) != 0 {
+			change = "delete table " + []string{"ip", "ip6"}[i] + " " + service.RulesTable + "\n"
+		}
+		text += change
+	}
+	if text == "" {
+		return nil
+	}
+	cmd := exec.Command("nft", "-f", "-")
+	cmd.Stdin = strings.NewReader(text)
+	said, err := cmd.CombinedOutput()
+	switch {
+	case err != nil && cmd.ProcessState == nil:
+		return fmt.Errorf("translate packets of the node to services: %w; install nftables", err)
+	case err != nil:
+		const most = 1000
+		return fmt.Errorf("write the rules of services: nft: %w: %s", err, strings.TrimSpace(string(said[:min(len(said), most)])))
+	}
+	for i, family := range tableFamilies {
+		r.tables[i] = tableHandle(family)
+	}
+	return nil
+}
+
+// Keep writes the rules again if a table was deleted. changed reports whether it was.
+func (r *ServiceRules) Keep(s *Space) (changed bool, err error) {
+	if r.written == nil {
+		return false, nil
+	}
+	err = s.Do(func() error {
+		for i, family := range tableFamilies {
+			changed = changed || tableHandle(family) != r.tables[i]
+		}
+		return nil
+	})
+	if err == nil && changed {
+		all := r.written
+		r.written = nil
+		err = r.Set(s, all)
+	}
+	return changed, err
+}
+
+// RemoveServiceRules deletes the tables of ServiceRules.
+func RemoveServiceRules(s *Space) error {
+	return s.Once(func() error { return (&ServiceRules{}).write(nil, nil) })
+}
+
+// tableHandle returns the handle of a table in the namespace of this thread; 0: there is none. The kernel gives a table that
+// is made anew another handle.
+func tableHandle(family uint8) uint64 {
+	request := nl.NewNetlinkRequest(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_GETTABLE, 0)
+	request.AddData(&nl.Nfgenmsg{NfgenFamily: family})
+	request.AddData(nl.NewRtAttr(unix.NFTA_TABLE_NAME, nl.ZeroTerminated(service.RulesTable)))
+	answers, err := request.Execute(unix.NETLINK_NETFILTER, 0)
+	if err != nil || len(answers) != 1 || len(answers[0]) < nl.SizeofNfgenmsg {
+		return 0
+	}
+	attributes, err := nl.ParseRouteAttr(answers[0][nl.SizeofNfgenmsg:])
+	for _, a := range attributes {
+		if err == nil && a.Attr.Type == tableHandleAttribute && len(a.Value) == 8 {
+			return binary.BigEndian.Uint64(a.Value)
+		}
+	}
+	return 0
+}
+
+// tableHandleAttribute is NFTA_TABLE_HANDLE of linux/netfilter/nf_tables.h.
+const tableHandleAttribute = 4
+
+// forgetBackends deletes the entries of UDP in conntrack that lead to another backend than those of their service, if a
+// service of UDP has changed. is are the services before; nil: unknown.
+func forgetBackends(s *Space, all, is []service.Service) error {
+	udp := func(services []service.Service) []service.Service {
+		return slices.DeleteFunc(slices.Clone(services), func(s service.Service) bool { return s.Protocol != unix.IPPROTO_UDP })
+	}
+	if is != nil && slices.EqualFunc(udp(is), udp(all), service.Service.SameRules) {
+		return nil
+	}
+	own, err := s.Addresses()
+	if err != nil {
+		return err
+	}
+	known := conntrackServices{map[netip.AddrPort]map[netip.AddrPort]bool{}, map[nodePort]map[netip.AddrPort]bool{}, own}
+	for _, one := range udp(is) { // those that do not exist any more have no backends
+		gone := service.Service{Key: one.Key}
+		if one.Outside != nil {
+			gone.Outside = &service.Outside{NodePort: one.Outside.NodePort, Addresses: one.Outside.Addresses, Balancers: one.Outside.Balancers}
+		}
+		known.add(gone)
+	}
+	for _, one := range udp(all) {
+		known.add(one)
+	}
+	var errs []error
+	for _, family := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {
+		if _, err := netlink.ConntrackDeleteFilters(netlink.ConntrackTable, family, known); err != nil {
+			errs = append(errs, fmt.Errorf("delete connections to backends that a service no longer has: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// nodePort is a port of the node, in one IP version.
+type nodePort struct {
+	port uint16
+	is4  bool
+}
+
+// conntrackServices matches the entries in conntrack that lead to another backend than those of their service of UDP.
+type conntrackServices struct {
+	services map[netip.AddrPort]map[netip.AddrPort]bool // backends by address
+	ports    map[nodePort]map[netip.AddrPort]bool       // the same by NodePort
+	own      map[netip.Addr]bool                        // addresses of the node
+}
+
+func (c conntrackServices) add(s service.Service) {
+	set := func(all ...[]netip.AddrPort) map[netip.AddrPort]bool {
+		set := map[netip.AddrPort]bool{}
+		for _, b := range slices.Concat(all...) {
+			set[b] = true
+		}
+		return set
+	}
+	c.services[netip.AddrPortFrom(s.Address, s.Port)] = set(s.Backends)
+	if o := s.Outside; o != nil {
+		backends := set(o.Backends, o.All)
+		for _, a := range slices.Concat(o.Addresses, o.Balancers) {
+			c.services[netip.AddrPortFrom(a, s.Port)] = backends
+		}
+		if o.NodePort != 0 {
+			c.ports[nodePort{o.NodePort, s.Address.Is4()}] = backends
+		}
+	}
+}
+
+// MatchConntrackFlow reports whether an entry must be deleted.
+func (c conntrackServices) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
+	if flow.Forward.Protocol != unix.IPPROTO_UDP {
+		return false
+	}
+	at := func(ip []byte, port uint16) netip.AddrPort {
+		a, _ := netip.AddrFromSlice(ip)
+		return netip.AddrPortFrom(a.Unmap(), port)
+	}
+	to := at(flow.Forward.DstIP, flow.Forward.DstPort)
+	backends, is := c.services[to]
+	if !is && c.own[to.Addr()] {
+		backends, is = c.ports[nodePort{to.Port(), to.Addr().Is4()}]
+	}
+	return is && !backends[at(flow.Reverse.SrcIP, flow.Reverse.SrcPort)]
+}
