@@ -51,6 +51,8 @@ type Options struct {
 	DualStack bool
 	// IPv6Only gives nodes, pods and services no IPv4 addresses.
 	IPv6Only bool
+	// NoKubeProxy leaves the work of kube-proxy to the network of pods.
+	NoKubeProxy bool
 	// E2E builds upstream's test programs, and gives the cluster their image and a DNS server.
 	E2E bool
 	// Trace makes containerd log its work in detail, such as the calls of CNI plugins.
@@ -216,8 +218,12 @@ func (k *Cluster) API() string { return net.JoinHostPort(k.masterIP(), "6443") }
 
 // masterIP is the address of the API server: IPv4, unless the cluster has none.
 func (k *Cluster) masterIP() string {
-	first, _, _ := strings.Cut(k.both(MasterAddress, masterAddress6), ",")
-	return first
+	return k.MasterAddresses()[0]
+}
+
+// MasterAddresses are the addresses of the API server, by IP version.
+func (k *Cluster) MasterAddresses() []string {
+	return strings.Split(k.both(MasterAddress, masterAddress6), ",")
 }
 
 // everyAddress is the address at which a program listens for connections to all addresses.

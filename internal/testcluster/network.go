@@ -33,6 +33,9 @@ func (k *Cluster) VrouterManifest(image string, flags ...string) string {
 	if len(flags) == 0 {
 		flags = []string{"--store-node", k.Nodes[0].Name}
 	}
+	if k.options.NoKubeProxy {
+		flags = append(flags, "--kube-proxy-replacement", "--api-server", k.API())
+	}
 	k.Await("all nodes are in the cluster", func() bool {
 		nodes, err := k.Kubectl("", "get", "nodes", "-o", "name")
 		return err == nil && len(strings.Fields(nodes)) == len(k.Nodes)

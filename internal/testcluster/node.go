@@ -40,7 +40,7 @@ func RunNode() {
 }
 
 // runNode is process 1 of a node: it has network, mount, UTS, IPC and PID namespaces of its
-// own. It starts containerd, kubelet and kube-proxy, and ends when its input ends. The
+// own. It starts containerd, kubelet and, unless the test forbids it, kube-proxy, and ends when its input ends. The
 // kernel then ends all processes of the node.
 func runNode(folder, bin string) error {
 	if err := mountNode(folder, bin); err != nil {
@@ -91,6 +91,9 @@ func runNode(folder, bin string) error {
 		{"kube-proxy", "--kubeconfig", folder + "/../kubeconfig", "--hostname-override", filepath.Base(folder), "--proxy-mode", "iptables", "--cluster-cidr", os.Getenv("WT_TEST_PODS"),
 			"--conntrack-max-per-core=0", "--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0"},
 	} {
+		if argv[0] == "kube-proxy" && os.Getenv("WT_TEST_KUBE_PROXY") == "false" {
+			continue
+		}
 		p, err := launch(folder, argv[0], argv[1:]...)
 		if err != nil {
 			return err
@@ -203,7 +206,7 @@ func (k *Cluster) startNode(n *Node) {
 	self, err := os.Executable()
 	must.Succeed(t, err)
 	cmd := k.commandIn(n.Namespace, self)
-	cmd.Env = append(os.Environ(), nodeVariable+"="+folder, "WT_TEST_PROGRAMS="+k.Bin, "WT_TEST_ADDRESS="+n.Address, "WT_TEST_PODS="+k.both(PodNetwork, PodNetwork6), "WT_TEST_CGROUP="+n.cgroup)
+	cmd.Env = append(os.Environ(), nodeVariable+"="+folder, "WT_TEST_PROGRAMS="+k.Bin, "WT_TEST_ADDRESS="+n.Address, "WT_TEST_PODS="+k.both(PodNetwork, PodNetwork6), "WT_TEST_CGROUP="+n.cgroup, fmt.Sprint("WT_TEST_KUBE_PROXY=", !k.options.NoKubeProxy))
 	log, err := os.Create(folder + "/node.log")
 	must.Succeed(t, err)
 	defer log.Close()

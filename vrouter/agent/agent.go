@@ -33,6 +33,12 @@ type Options struct {
 	NetworkOf func(ctx context.Context, namespace string) (string, error)
 	// Services calls set with all services after each change, until ctx ends. nil: the node has no services.
 	Services func(ctx context.Context, set func([]service.Service) error)
+	// ServiceRules makes the node's kernel translate packets to services too: those of the node itself, and those from
+	// outside.
+	ServiceRules bool
+	// Connect is a network with node_access to which the node is always connected. "": the node is connected to a network
+	// while it has a workload in it.
+	Connect string
 	// Grouping returns the groups of the ports of a slice; nil: no port has a group. If nothing has
 	// changed, it returns the same pointer. nil: no port ever has a group.
 	Grouping func(model.Slice) *fib.Grouping
@@ -49,6 +55,7 @@ type agent struct {
 	version  string
 	chosen   func(ctx context.Context, namespace string) (network string, err error) // Options.NetworkOf
 	services services                                                                // Options.Services
+	connect  string                                                                  // Options.Connect
 	grouping func(model.Slice) *fib.Grouping                                         // Options.Grouping
 	regroup  <-chan struct{}                                                         // Options.Regroup
 	denied   groupDenial                                                             // Options.GroupDenial
@@ -90,7 +97,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 		return err
 	}
 	a := &agent{
-		config: c, version: o.Version, chosen: o.NetworkOf, services: services{follow: o.Services}, grouping: o.Grouping, regroup: o.Regroup, denied: o.GroupDenial, log: o.Logger.With("node", c.Node), started: time.Now(), lock: l,
+		config: c, version: o.Version, chosen: o.NetworkOf, services: services{follow: o.Services, ruled: o.ServiceRules}, connect: o.Connect, grouping: o.Grouping, regroup: o.Regroup, denied: o.GroupDenial, log: o.Logger.With("node", c.Node), started: time.Now(), lock: l,
 	}
 	err = a.run(ctx)
 	if a.removed {

@@ -78,9 +78,14 @@ func (a *agent) serve(ctx context.Context, end func(), first *model.Slice) error
 		boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // "" if it cannot be read: no ports are deleted
 		a.follower.KeepAlive(ctx, fleet.Alive{Instance: a.follower.Own.Instance, Boot: strings.TrimSpace(string(boot)), Host: host, PID: os.Getpid(), Version: a.version, Since: a.started})
 	}
-	a.follower.KeepAccess(ctx)
+	a.follower.KeepAccess(ctx, a.connect)
 	a.log.Info("agent started", "version", a.version, "socket", a.config.Socket, "store", a.follower.Address.String(), "ports", len(a.reconciler.Last.Devices), "routes", a.reconciler.Last.RouteCount())
 	daemon.SdNotify(false, daemon.SdNotifyReady) // ignored if systemd did not start the agent
+	if !a.services.ruled {
+		if err := netdev.RemoveServiceRules(a.space); err != nil { // of an agent before
+			a.log.Error("cannot remove the rules of services", "error", err)
+		}
+	}
 	followed := a.followServices(ctx)
 	why := a.loop(ctx, events, mounts, api)
 	end()
@@ -200,6 +205,7 @@ func (a *agent) loop(ctx context.Context, events <-chan netdev.Event, mounts <-c
 			a.expireFlows()
 		case <-due.drift.C:
 			a.reconciler.Pass(reconcile.Looking)
+			a.keepServiceRules()
 			a.expireFlows()
 		case <-due.memory.C:
 			start := time.Now()

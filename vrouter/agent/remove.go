@@ -159,7 +159,7 @@ func removeStopped(c config.Config) error {
 		return fmt.Errorf("remove node %s: %w", c.Node, err)
 	}
 	defer claim.Close()
-	errs := []error{netdev.RemovePairs(s, c.Node), netdev.RemoveMerging(s, c.Node), netdev.RemoveAccess(s, c), s.Do(func() error { return netdev.RemovePlane(c) })}
+	errs := []error{netdev.RemovePairs(s, c.Node), netdev.RemoveMerging(s, c.Node), netdev.RemoveAccess(s, c), netdev.RemoveServiceRules(s), s.Do(func() error { return netdev.RemovePlane(c) })}
 	if own, err := follow.KeptOf(c).LoadNode(); err == nil { // else the underlay is unknown
 		errs = append(errs, netdev.RemoveManaged(s, c, own.Underlay))
 	}

@@ -19,11 +19,13 @@ const renewPause = time.Second
 // services are the services that the node's workloads reach.
 type services struct {
 	follow func(ctx context.Context, set func([]service.Service) error) // Options.Services; nil: none
+	ruled  bool                                                         // Options.ServiceRules
 
 	mu    sync.Mutex
 	all   []service.Service // nil: not known yet
-	plane *netdev.Plane     // the data path that has them; nil: they were never written
-	pause time.Time         // renewServices does not write them before
+	rules netdev.ServiceRules
+	plane *netdev.Plane // the data path that has them; nil: they were never written
+	pause time.Time     // renewServices does not write them before
 }
 
 // followServices follows the services until ctx ends. Then the channel is closed.
@@ -50,11 +52,16 @@ func (a *agent) setServices(all []service.Service) error {
 	defer s.mu.Unlock()
 	s.all = all
 	plane := a.reconciler.Plane()
-	changes, err := plane.SetServices(all)
+	changes, err := plane.SetServices(slices.DeleteFunc(slices.Clone(all), func(s service.Service) bool { return s.RulesOnly }))
 	if err != nil {
 		return fmt.Errorf("write the services: %w", err)
 	}
 	s.plane = plane
+	if s.ruled {
+		if err := s.rules.Set(a.space, all); err != nil {
+			return err
+		}
+	}
 	if changes.Updated+changes.Deleted > 0 {
 		a.log.Debug("services changed", "updated", changes.Updated, "deleted", changes.Deleted)
 	}
@@ -79,6 +86,22 @@ func (s *services) translated(o opening, steps []datapath.TraceStep) opening {
 		}
 	}
 	return o
+}
+
+// keepServiceRules writes the rules of services again if another program has deleted them.
+func (a *agent) keepServiceRules() {
+	s := &a.services
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ruled || a.removed {
+		return
+	}
+	switch changed, err := s.rules.Keep(a.space); {
+	case err != nil:
+		a.log.Error("cannot write the rules of services again; trying again", "error", err)
+	case changed:
+		a.log.Warn("the rules of services were missing; they are written again")
+	}
 }
 
 // renewServices writes the services again if their data path has been replaced. The loop calls it until it succeeds.

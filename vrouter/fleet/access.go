@@ -10,11 +10,15 @@ import (
 
 // Access compares the ports that connect a node to its networks with the networks' node_access.
 // It returns the ports that the node's agent must add, and the names of those that it must
-// delete. A node needs such a port while it has another port of the network. After a change of the network's pool, the
+// delete. A node needs such a port while it has another port of the network, and always in the network always. After a change of the network's pool, the
 // agent deletes the port, and adds it again with an address of the new pool.
-func (v *View) Access(node string) (add []model.PortRequest, remove []string) {
-	for _, network := range slices.Sorted(maps.Keys(v.hosts[node])) {
-		workload, others, outdated, own := false, false, false, ""
+func (v *View) Access(node, always string) (add []model.PortRequest, remove []string) {
+	networks := slices.Sorted(maps.Keys(v.hosts[node]))
+	if _, is := v.networks[always]; is && v.hosts[node][always] == 0 {
+		networks = append(networks, always)
+	}
+	for _, network := range networks {
+		workload, others, outdated, own := network == always, false, false, ""
 		n := v.networks[network]
 		for _, p := range v.membersOn(network, node) {
 			switch {

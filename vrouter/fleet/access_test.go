@@ -13,7 +13,7 @@ func reconcileAccess(t *testing.T, f *Fleet, node string) {
 	for {
 		var add []model.PortRequest
 		var remove []string
-		must.Succeed(t, f.Look(ctx(t), func(v *View) { add, remove = v.Access(node) }))
+		must.Succeed(t, f.Look(ctx(t), func(v *View) { add, remove = v.Access(node, "") }))
 		if len(add)+len(remove) == 0 {
 			return
 		}
@@ -105,5 +105,33 @@ func TestADocumentWithoutTheNetworkDisconnectsTheNode(t *testing.T) {
 	apply(t, f, s)
 	if left := state(t, f).Ports; len(left) > 0 {
 		t.Errorf("left: %+v", left)
+	}
+}
+
+// An agent can keep its node connected to one network.
+func TestANodeStaysConnectedToOneNetwork(t *testing.T) {
+	f := open(t)
+	s := small()
+	s.Networks[0].NodeAccess = true
+	s.Ports, s.Routes = nil, nil
+	apply(t, f, s)
+	access := func(always string) (add []model.PortRequest, remove []string) {
+		must.Succeed(t, f.Look(ctx(t), func(v *View) { add, remove = v.Access("a", always) }))
+		return add, remove
+	}
+	if add, remove := access("none"); len(add)+len(remove) > 0 {
+		t.Errorf("a network that does not exist: %v, %v", add, remove)
+	}
+	add, _ := access("red")
+	if len(add) != 1 {
+		t.Fatalf("%d ports must be added, want 1", len(add))
+	}
+	_, _, err := f.AddPort(ctx(t), add[0])
+	must.Succeed(t, err)
+	if add, remove := access("red"); len(add)+len(remove) > 0 {
+		t.Errorf("a connected node: %v, %v", add, remove)
+	}
+	if _, remove := access(""); len(remove) != 1 {
+		t.Errorf("a node without workloads must be disconnected: %v", remove)
 	}
 }

@@ -71,6 +71,19 @@ func TestAClusterOfBothIPVersions(t *testing.T) {
 	k.Step("deletion leaves nothing", func(t *testing.T) { k.testDeletion(t, before) })
 }
 
+// A cluster without kube-proxy, whose nodes, pods and services have addresses of both IP versions.
+func TestAClusterWithoutKubeProxy(t *testing.T) {
+	k := install(t, testcluster.Options{Subnets: true, DualStack: true, NoKubeProxy: true})
+	before := k.inventory()
+	k.Step("one apply makes the nodes ready", k.testApply)
+	k.Step("pods on two nodes reach each other", k.testPods)
+	k.Step("the check finds that pods reach everything", func(t *testing.T) { k.testCheck(t, 2*14) })
+	k.Step("clients everywhere reach a pod", k.testReach)
+	k.Step("clients outside reach services in every way", k.testOutside)
+	k.Step("a restart of the agents keeps connections and configuration", k.testRestart)
+	k.Step("deletion leaves nothing", func(t *testing.T) { k.testDeletion(t, before) })
+}
+
 // A cluster without IPv4.
 func TestAClusterOfIPv6Alone(t *testing.T) {
 	k := install(t, testcluster.Options{Subnets: true, IPv6Only: true})
@@ -186,13 +199,13 @@ func (k *installation) inventory() (all [][]string) {
 				has = append(has, "the file "+strings.TrimPrefix(f, n.Root))
 			}
 		}
-		for _, list := range [][]string{{"ip", "-br", "link"}, {"ip", "route"}, {"ip", "-6", "route"}, {"ip", "rule"}, {"iptables", "-w", "-S"}, {"iptables", "-w", "-t", "nat", "-S"}, {"ip6tables", "-w", "-S"}, {"ip6tables", "-w", "-t", "nat", "-S"}} {
+		for _, list := range [][]string{{"ip", "-br", "link"}, {"ip", "route"}, {"ip", "-6", "route"}, {"ip", "rule"}, {"iptables", "-w", "-S"}, {"iptables", "-w", "-t", "nat", "-S"}, {"ip6tables", "-w", "-S"}, {"ip6tables", "-w", "-t", "nat", "-S"}, {"nft", "list", "tables"}} {
 			said, err := k.OnNode(n, list[0], list[1:]...)
 			if err != nil {
 				k.T.Fatalf("%v on %s: %v: %s", list, n.Name, err, said)
 			}
 			for line := range strings.Lines(said) {
-				if strings.Contains(line, "KUBE-") || strings.Contains(line, "CNI-HOSTPORT-") { // of kube-proxy and portmap, which keep their chains
+				if strings.Contains(line, "KUBE-") || strings.Contains(line, "CNI-HOSTPORT-") || list[0] == "nft" && !strings.Contains(line, "vrouter") { // of kube-proxy, portmap and iptables, which keep their chains
 					continue
 				}
 				text := strings.Join(strings.Fields(line), " ")

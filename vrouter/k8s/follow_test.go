@@ -88,7 +88,7 @@ func (k *following) node(name string, limit int, refusal error) *followed {
 	if f.policies, err = followPolicies(ctx, k.config, e, limit); err != nil {
 		k.T.Fatal(err)
 	}
-	services := must.Get(followServices(k.config, e))(k.T)
+	services := must.Get(followServices(k.config, e, false))(k.T)
 	wait.Go(func() {
 		services(ctx, func(all []service.Service) error {
 			f.mu.Lock()

@@ -12,7 +12,7 @@ import (
 
 // hostPrograms are the programs of the node that the agent starts. The image does not have them,
 // and they must fit the node's kernel.
-var hostPrograms = []string{"iptables-restore", "ip6tables-restore"}
+var hostPrograms = []string{"iptables-restore", "ip6tables-restore", "nft"}
 
 const (
 	hostRoot = "/proc/1/root" // the node's root directory: the pod sees the node's process 1

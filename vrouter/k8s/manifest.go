@@ -6,8 +6,10 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"text/template"
 
@@ -27,6 +29,11 @@ type Manifest struct {
 	Access map[string][]byte
 	// StoreNode is the node that runs the store of the manifest. "": a node of the control plane.
 	StoreNode string
+	// APIServer is the address at which the pods of the installation reach the API server, HOST:PORT. "": the ClusterIP of
+	// the service kubernetes.
+	APIServer string
+	// KubeProxyReplacement makes vrouter do the work of kube-proxy.
+	KubeProxyReplacement bool
 }
 
 // Namespace is the Kubernetes namespace of an installation's objects.
@@ -51,6 +58,13 @@ func (m Manifest) YAML() (string, error) {
 	} else if len(m.Access) > 0 {
 		return "", errors.New("--tls-ca, --tls-cert and --tls-key need --store: the store of the manifest makes its certificates itself")
 	}
+	if m.KubeProxyReplacement && m.APIServer == "" {
+		return "", errors.New("--kube-proxy-replacement needs --api-server HOST:PORT: without kube-proxy, agents that start do not reach the API server by its ClusterIP")
+	}
+	host, port, err := m.apiServer()
+	if err != nil {
+		return "", err
+	}
 	network := podNetwork(m.Network, m.Subnets)
 	network.ID = 1
 	node := model.Node{Name: "node", Underlay: []netip.Addr{netip.MustParseAddr("192.0.2.1")}, Encapsulations: m.Encapsulations}
@@ -65,7 +79,23 @@ func (m Manifest) YAML() (string, error) {
 		Manifest
 		Files                                                                          []accessFile
 		Namespace, Secret, OperatorSecret, Signer, StoreName, NodeName, ControllerName string
-	}{m, m.files(), Namespace, SecretName, operator, signerName, StoreName, NodeName, ControllerName})
+		APIHost, APIPort                                                               string
+	}{m, m.files(), Namespace, SecretName, operator, signerName, StoreName, NodeName, ControllerName, host, port})
+}
+
+// apiServer returns the host and the port of the API server; "": the default.
+func (m Manifest) apiServer() (host, port string, err error) {
+	if m.APIServer == "" {
+		return "", "", nil
+	}
+	host, port, err = net.SplitHostPort(m.APIServer)
+	if number, bad := strconv.ParseUint(port, 10, 16); err == nil && (bad != nil || number == 0 || host == "") {
+		err = errors.New("host or port is missing")
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("--api-server %s: %w; write HOST:PORT, such as 192.0.2.1:6443 or [2001:db8::1]:6443", m.APIServer, err)
+	}
+	return host, port, nil
 }
 
 // accessFile is a file of the Secret, and the flag that names it.

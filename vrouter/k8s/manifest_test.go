@@ -114,10 +114,13 @@ func TestAManifestThatCannotWorkIsRefused(t *testing.T) {
 		"the nodes of a cluster share their store": func(m *Manifest) { m.Store = "file" },
 		"unknown store": func(m *Manifest) { m.Store = "http://x" },
 		"--store-node and --store exclude each other": func(m *Manifest) { m.Store, m.StoreNode = "etcd://x", "a" },
-		"need --store":  func(m *Manifest) { m.Access = map[string][]byte{"ca.pem": nil} },
-		"name":          func(m *Manifest) { m.Network = "" },
-		"encapsulation": func(m *Manifest) { m.Encapsulations = []model.Encapsulation{"gre"} },
-		"subnet":        func(m *Manifest) { m.Subnets = append(m.Subnets, m.Subnets[0]) },
+		"--kube-proxy-replacement needs --api-server": func(m *Manifest) { m.KubeProxyReplacement = true },
+		"write HOST:PORT":    func(m *Manifest) { m.APIServer = "192.0.2.1" },
+		"or port is missing": func(m *Manifest) { m.APIServer = ":6443" },
+		"need --store":       func(m *Manifest) { m.Access = map[string][]byte{"ca.pem": nil} },
+		"name":               func(m *Manifest) { m.Network = "" },
+		"encapsulation":      func(m *Manifest) { m.Encapsulations = []model.Encapsulation{"gre"} },
+		"subnet":             func(m *Manifest) { m.Subnets = append(m.Subnets, m.Subnets[0]) },
 	} {
 		m := small
 		m.Subnets = slices.Clone(m.Subnets)
@@ -134,5 +137,20 @@ func TestNoPodGetsTheFirstAddressOfItsNode(t *testing.T) {
 	is.Spec.PodCIDRs = []netip.Prefix{netip.MustParsePrefix("10.1.3.0/24"), netip.MustParsePrefix("10.2.0.0/24"), netip.MustParsePrefix("10.1.4.7/32")}
 	if ranges, outside := n.ranges(&is); fmt.Sprint(ranges, outside) != "[10.1.3.1-10.1.3.255 10.1.4.7] [10.2.0.0/24]" {
 		t.Errorf("ranges %v, outside %v", ranges, outside)
+	}
+}
+
+// Without kube-proxy, no pod of the installation connects to the ClusterIP of the API server.
+func TestWithoutKubeProxyAllPodsHaveTheAPIServersAddress(t *testing.T) {
+	m := small
+	m.KubeProxyReplacement, m.APIServer = true, "[2001:db8::1]:6443"
+	text := must.Get(m.YAML())(t)
+	const host, port = `{name: KUBERNETES_SERVICE_HOST, value: "2001:db8::1"}`, `{name: KUBERNETES_SERVICE_PORT, value: "6443"}`
+	if strings.Count(text, host) != 3 || strings.Count(text, port) != 3 || strings.Count(text, "- --kube-proxy-replacement\n") != 1 {
+		t.Errorf("store, controller and agent must have the address, and the agent the flag:\n%s", text)
+	}
+	objects(t, m) // it is YAML
+	if text := must.Get(small.YAML())(t); strings.Contains(text, "KUBERNETES_SERVICE") || strings.Contains(text, "kube-proxy") {
+		t.Errorf("the manifest of a cluster with kube-proxy differs from before:\n%s", text)
 	}
 }

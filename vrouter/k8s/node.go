@@ -29,6 +29,7 @@ type Node struct {
 	Base              string // file with the agent's configuration that all nodes have
 	Network           model.Network
 	Binaries, Configs string // folders of CNI plugins and configurations
+	NoKubeProxy       bool   // vrouter does the work of kube-proxy
 	Options           agent.Options
 
 	external bool // an operator runs the store
@@ -128,6 +129,9 @@ func (n *Node) followCluster(ctx context.Context, sets int) (*events, error) {
 		return nil, err
 	}
 	n.Options.NetworkOf = NetworkOf(cluster)
+	if n.NoKubeProxy {
+		n.Options.ServiceRules, n.Options.Connect = true, n.Network.Name
+	}
 	in, err := rest.InClusterConfig()
 	if err != nil {
 		return nil, err
@@ -137,7 +141,7 @@ func (n *Node) followCluster(ctx context.Context, sets int) (*events, error) {
 		return nil, err
 	}
 	go e.run(ctx)
-	if n.Options.Services, err = followServices(in, e); err != nil {
+	if n.Options.Services, err = followServices(in, e, n.NoKubeProxy); err != nil {
 		return nil, err
 	}
 	p, err := followPolicies(ctx, in, e, sets)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,8 +29,8 @@ import (
 const serviceWait = 20 * time.Millisecond
 
 // followServices returns a function that follows the services of the cluster for the node of e; see
-// agent.Options.
-func followServices(config *rest.Config, e *events) (func(ctx context.Context, set func([]service.Service) error), error) {
+// agent.Options. outside: also what hosts outside need to reach them.
+func followServices(config *rest.Config, e *events, outside bool) (func(ctx context.Context, set func([]service.Service) error), error) {
 	services, err := restClient(config, "/api", corev1.SchemeGroupVersion, corev1.AddToScheme)
 	if err != nil {
 		return nil, err
@@ -51,7 +52,7 @@ func followServices(config *rest.Config, e *events) (func(ctx context.Context, s
 		}
 		for ctx.Err() == nil {
 			var again <-chan time.Time
-			known, problems := servicesOf(listed[*corev1.Service](all), listed[*discoveryv1.EndpointSlice](endpoints))
+			known, problems := servicesOf(listed[*corev1.Service](all), listed[*discoveryv1.EndpointSlice](endpoints), outside)
 			if err := set(known); err != nil {
 				e.log.Warn("cannot write the cluster's services to the data path; trying again", "error", err)
 				again = time.After(lookPause)
@@ -123,9 +124,10 @@ func slimService(object any) (any, error) {
 	if !ok {
 		return object, nil
 	}
-	return &corev1.Service{ObjectMeta: slimMeta(s.ObjectMeta, otherProxy), Spec: corev1.ServiceSpec{
+	return &corev1.Service{ObjectMeta: slimMeta(s.ObjectMeta, otherProxy), Status: corev1.ServiceStatus{LoadBalancer: s.Status.LoadBalancer}, Spec: corev1.ServiceSpec{
 		Type: s.Spec.Type, ClusterIPs: s.Spec.ClusterIPs, Ports: s.Spec.Ports, SessionAffinity: s.Spec.SessionAffinity,
 		SessionAffinityConfig: s.Spec.SessionAffinityConfig, InternalTrafficPolicy: s.Spec.InternalTrafficPolicy,
+		ExternalTrafficPolicy: s.Spec.ExternalTrafficPolicy, ExternalIPs: s.Spec.ExternalIPs, LoadBalancerSourceRanges: s.Spec.LoadBalancerSourceRanges,
 	}}, nil
 }
 
@@ -147,8 +149,9 @@ func slimEndpoints(node string) cache.TransformFunc {
 	}
 }
 
-// servicesOf returns the services for the data path, sorted by key, and the problems of the others.
-func servicesOf(services []*corev1.Service, endpoints []*discoveryv1.EndpointSlice) (all []service.Service, problems []problem) {
+// servicesOf returns the services for the data path and, with outside, for the rules of the node's kernel, sorted by key.
+// problems are those of the others.
+func servicesOf(services []*corev1.Service, endpoints []*discoveryv1.EndpointSlice, outside bool) (all []service.Service, problems []problem) {
 	of := map[[2]string][]*discoveryv1.EndpointSlice{}
 	for _, e := range endpoints {
 		key := [2]string{e.Namespace, e.Labels[discoveryv1.LabelServiceName]}
@@ -170,9 +173,13 @@ func servicesOf(services []*corev1.Service, endpoints []*discoveryv1.EndpointSli
 					Name: s.Namespace + "/" + s.Name, Affinity: affinityOf(s), Drop: local,
 				}
 				one.Backends = backendsOf(one.Key, p, of[[2]string{s.Namespace, s.Name}], local)
+				if outside {
+					one.Outside = outsideOf(s, one.Key, p, of[[2]string{s.Namespace, s.Name}])
+					one.RulesOnly = changesPortOfSCTP(one)
+				}
 				switch {
 				case one.Protocol == 0:
-				case changesPortOfSCTP(one):
+				case changesPortOfSCTP(one) && !outside:
 					problems = append(problems, problem{
 						corev1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: s.Namespace, Name: s.Name, UID: s.UID}, notTranslated,
 						fmt.Sprintf("vrouter does not change ports of SCTP: set targetPort of the port %d to the same number, or use kube-proxy for it", p.Port),
@@ -184,7 +191,80 @@ func servicesOf(services []*corev1.Service, endpoints []*discoveryv1.EndpointSli
 		}
 	}
 	slices.SortFunc(all, func(a, b service.Service) int { return a.Key.Compare(b.Key) })
-	return slices.CompactFunc(all, func(a, b service.Service) bool { return a.Key == b.Key }), problems
+	all = slices.CompactFunc(all, func(a, b service.Service) bool { return a.Key == b.Key })
+	if outside {
+		removeClashes(all)
+	}
+	return all, problems
+}
+
+// outsideOf returns how clients outside the pods' networks reach a port of a service; nil: not at all.
+func outsideOf(s *corev1.Service, key service.Key, p corev1.ServicePort, endpoints []*discoveryv1.EndpointSlice) *service.Outside {
+	o := &service.Outside{Local: s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal}
+	if s.Spec.Type != corev1.ServiceTypeClusterIP {
+		o.NodePort = uint16(p.NodePort)
+	}
+	add := func(to *[]netip.Addr, ip string) {
+		if a, err := netip.ParseAddr(ip); err == nil && a.Is4() == key.Address.Is4() {
+			*to = append(*to, a)
+		}
+	}
+	for _, ip := range s.Spec.ExternalIPs {
+		add(&o.Addresses, ip)
+	}
+	if s.Spec.Type == corev1.ServiceTypeLoadBalancer {
+		for _, in := range s.Status.LoadBalancer.Ingress {
+			if value(in.IPMode) != corev1.LoadBalancerIPModeProxy {
+				add(&o.Balancers, in.IP)
+			}
+		}
+	}
+	if o.NodePort == 0 && len(o.Addresses)+len(o.Balancers) == 0 {
+		return nil
+	}
+	for _, text := range s.Spec.LoadBalancerSourceRanges {
+		if p, err := netip.ParsePrefix(strings.TrimSpace(text)); err == nil {
+			o.Sources = append(o.Sources, p)
+		}
+	}
+	o.Backends = backendsOf(key, p, endpoints, o.Local)
+	if o.Local {
+		o.All = backendsOf(key, p, endpoints, false)
+	}
+	return o
+}
+
+// removeClashes removes addresses and NodePorts that several services have from all of them but the first one.
+func removeClashes(all []service.Service) {
+	taken, ports := map[service.Key]bool{}, map[service.Key]bool{}
+	for _, s := range all {
+		taken[s.Key] = true
+	}
+	for _, s := range all {
+		if s.Outside == nil {
+			continue
+		}
+		clash := func(a netip.Addr) bool {
+			key := service.Key{Address: a, Port: s.Port, Protocol: s.Protocol}
+			is := taken[key]
+			taken[key] = true
+			return is
+		}
+		s.Outside.Addresses = slices.DeleteFunc(s.Outside.Addresses, clash)
+		s.Outside.Balancers = slices.DeleteFunc(s.Outside.Balancers, clash)
+		key := service.Key{Address: unspecified(s.Address), Port: s.Outside.NodePort, Protocol: s.Protocol}
+		if ports[key] {
+			s.Outside.NodePort = 0
+		}
+		ports[key] = true
+	}
+}
+
+func unspecified(like netip.Addr) netip.Addr {
+	if like.Is4() {
+		return netip.IPv4Unspecified()
+	}
+	return netip.IPv6Unspecified()
 }
 
 func affinityOf(s *corev1.Service) time.Duration {

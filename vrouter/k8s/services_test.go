@@ -92,9 +92,77 @@ func TestServicesAreThoseOfTheClusterAsANodeSeesThem(t *testing.T) {
 			for i := range c.want {
 				c.want[i].Name = "shop/s"
 			}
-			got, _ := servicesOf([]*corev1.Service{slim.(*corev1.Service)}, endpoints)
+			got, _ := servicesOf([]*corev1.Service{slim.(*corev1.Service)}, endpoints, false)
 			must.Equal(t, c.want, got, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}), cmpopts.EquateEmpty())
 		})
+	}
+}
+
+// Without kube-proxy, services also have what clients outside need.
+func TestServicesForClientsOutside(t *testing.T) {
+	backend := func(all ...string) (to []netip.AddrPort) {
+		for _, a := range all {
+			to = append(to, netip.MustParseAddrPort(a))
+		}
+		return to
+	}
+	address := func(all ...string) (to []netip.Addr) {
+		for _, a := range all {
+			to = append(to, netip.MustParseAddr(a))
+		}
+		return to
+	}
+	both, here := backend("10.1.0.2:80", "10.1.0.3:80"), backend("10.1.0.3:80")
+	endpoints, _ := slimEndpoints("a")(endpointsOf("s", discoveryv1.AddressTypeIPv4, 80, [2]string{"10.1.0.2"}, [2]string{"10.1.0.3", "here"}))
+	balanced := func(s *corev1.Service) {
+		s.Spec.Type, s.Spec.Ports[0].NodePort = corev1.ServiceTypeLoadBalancer, 30080
+		s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.9"}, {IP: "fd00::9"}, {Hostname: "x.test"}, {IP: "192.0.2.8", IPMode: pointer(corev1.LoadBalancerIPModeProxy)}}
+	}
+	for name, c := range map[string]struct {
+		change func(*corev1.Service)
+		want   *service.Outside
+	}{
+		"only a ClusterIP": {func(*corev1.Service) {}, nil},
+		"a NodePort": {func(s *corev1.Service) {
+			s.Spec.Type, s.Spec.Ports[0].NodePort = corev1.ServiceTypeNodePort, 30080
+		}, &service.Outside{NodePort: 30080, Backends: both}},
+		"external addresses": {func(s *corev1.Service) { s.Spec.ExternalIPs = []string{"192.0.2.7", "fd00::7"} }, &service.Outside{Addresses: address("192.0.2.7"), Backends: both}},
+		"balancers":          {balanced, &service.Outside{NodePort: 30080, Balancers: address("192.0.2.9"), Backends: both}},
+		"balancers for some clients": {func(s *corev1.Service) {
+			balanced(s)
+			s.Spec.LoadBalancerSourceRanges = []string{" 198.51.100.0/24 "}
+		}, &service.Outside{NodePort: 30080, Balancers: address("192.0.2.9"), Sources: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}, Backends: both}},
+		"only pods of the node": {func(s *corev1.Service) {
+			balanced(s)
+			s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+		}, &service.Outside{NodePort: 30080, Balancers: address("192.0.2.9"), Local: true, Backends: here, All: both}},
+		"its own pods for other pods, all for clients outside": {func(s *corev1.Service) {
+			s.Spec.InternalTrafficPolicy, s.Spec.ExternalIPs = pointer(corev1.ServiceInternalTrafficPolicyLocal), []string{"192.0.2.7"}
+		}, &service.Outside{Addresses: address("192.0.2.7"), Backends: both}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := clusterService("s", "10.96.0.1", nil)
+			c.change(s)
+			slim, _ := slimService(s)
+			got, problems := servicesOf([]*corev1.Service{slim.(*corev1.Service)}, []*discoveryv1.EndpointSlice{endpoints.(*discoveryv1.EndpointSlice)}, true)
+			if len(got) != 1 || len(problems) > 0 {
+				t.Fatalf("services %+v, problems %+v", got, problems)
+			}
+			must.Equal(t, c.want, got[0].Outside, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{}), cmpopts.EquateEmpty())
+		})
+	}
+}
+
+// If services have the same external address and port, one of them gets it. The kernel translates a port of SCTP.
+func TestServicesShareNoAddressOutside(t *testing.T) {
+	a := clusterService("a", "10.96.0.1", func(s *corev1.ServiceSpec) { s.ExternalIPs = []string{"192.0.2.7", "192.0.2.7", "10.96.0.2"} })
+	b := clusterService("b", "10.96.0.2", func(s *corev1.ServiceSpec) { s.ExternalIPs = []string{"192.0.2.7"} })
+	c := clusterService("c", "10.96.0.3", func(s *corev1.ServiceSpec) { s.Ports[0].Protocol = corev1.ProtocolSCTP })
+	slice := endpointsOf("c", discoveryv1.AddressTypeIPv4, 8080, [2]string{"10.1.0.2"})
+	slice.Ports[0].Protocol = pointer(corev1.ProtocolSCTP)
+	got, problems := servicesOf([]*corev1.Service{a, b, c}, []*discoveryv1.EndpointSlice{slice}, true)
+	if len(got) != 3 || len(problems) > 0 || fmt.Sprint(got[0].Outside.Addresses, got[1].Outside.Addresses) != "[192.0.2.7] []" || got[0].RulesOnly || !got[2].RulesOnly {
+		t.Errorf("services %+v, problems %+v", got, problems)
 	}
 }
 
@@ -117,7 +185,7 @@ func BenchmarkServices(b *testing.B) {
 	}
 	var all []service.Service
 	for b.Loop() {
-		all, _ = servicesOf(services, endpoints)
+		all, _ = servicesOf(services, endpoints, false)
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)

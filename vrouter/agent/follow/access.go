@@ -11,8 +11,8 @@ import (
 )
 
 // KeepAccess adds and deletes the ports that connect this node to networks with node_access,
-// until ctx ends.
-func (f *Follower) KeepAccess(ctx context.Context) {
+// until ctx ends. The node is always connected to the network always; "": to none.
+func (f *Follower) KeepAccess(ctx context.Context, always string) {
 	changes := f.Watcher()
 	f.wait.Go(func() {
 		defer changes.Close()
@@ -24,7 +24,7 @@ func (f *Follower) KeepAccess(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			}
-			for err := f.access(ctx); err != nil && ctx.Err() == nil; err = f.access(ctx) {
+			for err := f.access(ctx, always); err != nil && ctx.Err() == nil; err = f.access(ctx, always) {
 				if why := err.Error(); why != told {
 					f.log.Warn("cannot connect this node to a network with node_access, or disconnect it", "error", err)
 					told = why
@@ -35,10 +35,10 @@ func (f *Follower) KeepAccess(ctx context.Context) {
 	})
 }
 
-func (f *Follower) access(ctx context.Context) error {
+func (f *Follower) access(ctx context.Context, always string) error {
 	var add []model.PortRequest
 	var remove []string
-	if err := f.Look(ctx, func(v *fleet.View) { add, remove = v.Access(f.config.Node) }); err != nil {
+	if err := f.Look(ctx, func(v *fleet.View) { add, remove = v.Access(f.config.Node, always) }); err != nil {
 		return err
 	}
 	var errs []error // a network that is full must not keep the others from their ports

@@ -102,7 +102,7 @@ func (r *Reconciler) End() error {
 	r.Programs.Unfollow()
 	r.Close()
 	self, _ := r.Last.Want.Self()
-	return errors.Join(netdev.RestoreSuperpackets(r.space, r.Last.fabricLinks()), netdev.KeepLocator(r.space, model.Node{}, r.Last.locator), r.labels.Keep(r.Last.fabricLinks(), self.Underlay, nil, nil, nil, true), netdev.RemovePairs(r.space, r.config.Node), r.neighbours.Keep(nil), netdev.RemoveMerging(r.space, r.config.Node), netdev.RemoveAccess(r.space, r.config), r.Plane().Remove())
+	return errors.Join(netdev.RestoreSuperpackets(r.space, r.Last.fabricLinks()), netdev.KeepLocator(r.space, model.Node{}, r.Last.locator), r.labels.Keep(r.Last.fabricLinks(), self.Underlay, nil, nil, nil, true), netdev.RemovePairs(r.space, r.config.Node), r.neighbours.Keep(nil), netdev.RemoveMerging(r.space, r.config.Node), netdev.RemoveAccess(r.space, r.config), netdev.RemoveServiceRules(r.space), r.Plane().Remove())
 }
 
 // Adopt makes a state the desired state. If the state is invalid, or its tables
