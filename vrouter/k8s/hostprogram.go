@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+
+	"windtunnel/vrouter/agent/netdev"
 )
 
 // hostPrograms are the programs of the node that the agent starts. The image does not have them,
@@ -50,6 +52,10 @@ func ExecHostProgram() error {
 	var path string
 	if err == nil {
 		path, err = exec.LookPath(name)
+		if errors.Is(err, exec.ErrNotFound) {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(netdev.NotInstalled)
+		}
 	}
 	if err == nil {
 		err = syscall.Exec(path, os.Args, os.Environ())

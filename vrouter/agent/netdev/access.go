@@ -24,11 +24,12 @@ type accessFamily struct {
 	forwarding string // its sysctl
 	redirect   string // matches ICMP redirects
 	legacy     string // lists the tables of ip_tables, in /proc/net
+	nft        tableFamily
 }
 
 var accessFamilies = []accessFamily{
-	{"ipv4", "iptables-restore", netip.Addr.Is4, "ipv4/ip_forward", "-p icmp -m icmp --icmp-type 5", "ip_tables_names"},
-	{"ipv6", "ip6tables-restore", netip.Addr.Is6, "ipv6/conf/all/forwarding", "-p ipv6-icmp -m icmp6 --icmpv6-type 137", "ip6_tables_names"},
+	{"ipv4", "iptables-restore", netip.Addr.Is4, "ipv4/ip_forward", "-p icmp -m icmp --icmp-type 5", "ip_tables_names", tableFamilies[0]},
+	{"ipv6", "ip6tables-restore", netip.Addr.Is6, "ipv6/conf/all/forwarding", "-p ipv6-icmp -m icmp6 --icmpv6-type 137", "ip6_tables_names", tableFamilies[1]},
 }
 
 // chains returns the chains for the subnets of networks with node_access:

@@ -126,6 +126,39 @@ func TestACheckOfTheRulesTakesOneProcessPerIPVersion(t *testing.T) {
 	b.keep(false, 0)
 }
 
+// Without iptables, the rules are in a table of nftables. It goes when iptables has been installed.
+func TestANodeWithoutIptablesUsesNftables(t *testing.T) {
+	nft, err := exec.LookPath("nft")
+	if err != nil {
+		t.Skip("nft is not installed; get it with: apt-get install nftables")
+	}
+	b := newAccessBed(t)
+	with, without := os.Getenv("PATH"), t.TempDir()
+	b.must(os.Symlink(nft, filepath.Join(without, "nft")))
+	t.Setenv("PATH", without)
+	b.must(os.WriteFile(b.count, nil, 0o600))
+	tables := func() int { return strings.Count(string(b.run(nft, "list", "tables")), accessTable) }
+	b.keep(true, 0, "10.1.0.0/16", "fd00:1::/64")
+	b.keep(false, 0, "10.1.0.0/16", "fd00:1::/64")
+	if rules := string(b.run(nft, "list", "ruleset")); tables() != 2 || strings.Count(rules, "masquerade") != 4 || !strings.Contains(rules, "ip saddr 10.1.0.0/16") || !strings.Contains(rules, "ip6 saddr fd00:1::/64") {
+		t.Errorf("the rules are:\n%s", rules)
+	}
+	b.run(nft, "flush", "ruleset")
+	b.keep(true, 0, "10.1.0.0/16", "fd00:1::/64")
+	b.keep(true, 0)
+	if n := tables(); n != 0 {
+		t.Errorf("removal leaves %d tables", n)
+	}
+	b.keep(true, 0, "10.1.0.0/16", "fd00:1::/64")
+	t.Setenv("PATH", with)
+	b.run(nft, "add", "table", "other") // else the rules were checked
+	b.keep(true, 6, "10.1.0.0/16", "fd00:1::/64")
+	b.keep(false, 2, "10.1.0.0/16", "fd00:1::/64")
+	if n := tables(); n != 0 {
+		t.Errorf("with iptables, %d tables stay", n)
+	}
+}
+
 // A program that needs forwarding, such as Docker, finds it on, and so does not set it.
 func TestForwardingStaysOnIfAnotherProgramMayNeedIt(t *testing.T) {
 	b := newAccessBed(t)

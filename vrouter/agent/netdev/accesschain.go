@@ -37,18 +37,29 @@ func (f accessFamily) restore(chains []accessChain, commands func(accessChain) [
 	cmd.Stderr = &said
 	out, err := cmd.Output()
 	switch {
-	case err != nil && cmd.ProcessState == nil:
-		return nil, fmt.Errorf("masquerade packets of workloads: %w; install iptables", err)
+	case isNotInstalled(cmd, err):
+		return nil, fmt.Errorf("masquerade packets of workloads: %w: %w", errNoIptables, err)
 	case err != nil:
 		return nil, fmt.Errorf("write the rules of workloads: %s: %w: %s", f.program, err, strings.TrimSpace(said.String()))
 	}
 	return strings.Split(string(out), "\n"), nil
 }
 
+// errNoIptables is the error of a node without iptables.
+var errNoIptables = errors.New("iptables is not installed; install iptables or nftables")
+
+func (s *Space) checked(family string, c checkedChains) {
+	if s.chains == nil {
+		s.chains = map[string]checkedChains{}
+	}
+	s.chains[family] = c
+}
+
 // checkedChains are chains that the kernel had at a generation of its rules.
 type checkedChains struct {
 	generation uint32
 	chains     []accessChain
+	table      uint64 // handle of the table that has them; 0: iptables has them
 }
 
 // generation returns the generation of the rules of nftables in the namespace of this thread: each change of a rule
@@ -79,20 +90,20 @@ func (f accessFamily) generation() (uint32, bool) {
 func (f accessFamily) keepChains(s *Space, subnets, pools []netip.Prefix) (changed bool, err error) {
 	chains := f.chains(subnets, pools)
 	generation, known := f.generation()
-	checked := checkedChains{generation, chains}
-	if known && reflect.DeepEqual(s.chains[f.name], checked) {
+	checked := checkedChains{generation: generation, chains: chains}
+	if was := s.chains[f.name]; known && was.generation == generation && reflect.DeepEqual(was.chains, chains) {
 		return false, nil
 	}
 	// A missing chain is an error. Any other error occurs again when the chains are written.
 	has, err := f.restore(chains, func(c accessChain) []string { return []string{"-S " + c.from, "-S " + c.name} })
+	if errors.Is(err, errNoIptables) {
+		return f.keepTable(s, chains, f.accessRules(subnets, pools))
+	}
 	if err == nil && !slices.ContainsFunc(chains, func(c accessChain) bool { return !c.isIn(has) }) {
 		if known {
-			if s.chains == nil {
-				s.chains = map[string]checkedChains{}
-			}
-			s.chains[f.name] = checked
+			s.checked(f.name, checked)
 		}
-		return false, nil
+		return false, deleteTable(f.nft, accessTable) // iptables was installed after it was made
 	}
 	jumps, err := f.restore(chains, func(c accessChain) []string { return []string{"-S " + c.from} })
 	if err != nil {
@@ -113,8 +124,15 @@ func (f accessFamily) keepChains(s *Space, subnets, pools []netip.Prefix) (chang
 
 // removeChains removes the chains, and all jumps to them.
 func (f accessFamily) removeChains() error {
+	table := tableHandle(f.nft, accessTable) != 0
+	if err := deleteTable(f.nft, accessTable); err != nil {
+		return err
+	}
 	chains := f.chains(nil, nil)
 	jumps, err := f.restore(chains, func(c accessChain) []string { return []string{"-S " + c.from} })
+	if table && errors.Is(err, errNoIptables) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -1,16 +1,12 @@
 package netdev
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
-	"os/exec"
 	"slices"
-	"strings"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
 	"windtunnel/vrouter/service"
@@ -21,9 +17,6 @@ type ServiceRules struct {
 	written []service.Service // nil: unknown
 	tables  [2]uint64         // handles of the tables, by IP version; 0: none
 }
-
-// tableFamilies are the families of the tables.
-var tableFamilies = [2]uint8{unix.NFPROTO_IPV4, unix.NFPROTO_IPV6}
 
 // Set writes the rules for the services, which are sorted by key. A connection that exists keeps its backend. Packets of
 // UDP get another one if their backend is no longer one of the service.
@@ -51,26 +44,16 @@ func (r *ServiceRules) write(is, all []service.Service) error {
 	text := ""
 	for i, family := range tableFamilies {
 		change := service.Rules(i == 1, is, all)
-		if is == nil && change == "" && tableHandle(family) != 0 {
-			change = "delete table " + []string{"ip", "ip6"}[i] + " " + service.RulesTable + "\n"
+		if is == nil && change == "" && tableHandle(family, service.RulesTable) != 0 {
+			change = family.deletion(service.RulesTable)
 		}
 		text += change
 	}
-	if text == "" {
-		return nil
-	}
-	cmd := exec.Command("nft", "-f", "-")
-	cmd.Stdin = strings.NewReader(text)
-	said, err := cmd.CombinedOutput()
-	switch {
-	case err != nil && cmd.ProcessState == nil:
-		return fmt.Errorf("translate packets of the node to services: %w; install nftables", err)
-	case err != nil:
-		const most = 1000
-		return fmt.Errorf("write the rules of services: nft: %w: %s", err, strings.TrimSpace(string(said[:min(len(said), most)])))
+	if err := nft(text); err != nil {
+		return fmt.Errorf("translate packets of the node to services: %w", err)
 	}
 	for i, family := range tableFamilies {
-		r.tables[i] = tableHandle(family)
+		r.tables[i] = tableHandle(family, service.RulesTable)
 	}
 	return nil
 }
@@ -82,7 +65,7 @@ func (r *ServiceRules) Keep(s *Space) (changed bool, err error) {
 	}
 	err = s.Do(func() error {
 		for i, family := range tableFamilies {
-			changed = changed || tableHandle(family) != r.tables[i]
+			changed = changed || tableHandle(family, service.RulesTable) != r.tables[i]
 		}
 		return nil
 	})
@@ -98,28 +81,6 @@ func (r *ServiceRules) Keep(s *Space) (changed bool, err error) {
 func RemoveServiceRules(s *Space) error {
 	return s.Once(func() error { return (&ServiceRules{}).write(nil, nil) })
 }
-
-// tableHandle returns the handle of a table in the namespace of this thread; 0: there is none. The kernel gives a table that
-// is made anew another handle.
-func tableHandle(family uint8) uint64 {
-	request := nl.NewNetlinkRequest(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_GETTABLE, 0)
-	request.AddData(&nl.Nfgenmsg{NfgenFamily: family})
-	request.AddData(nl.NewRtAttr(unix.NFTA_TABLE_NAME, nl.ZeroTerminated(service.RulesTable)))
-	answers, err := request.Execute(unix.NETLINK_NETFILTER, 0)
-	if err != nil || len(answers) != 1 || len(answers[0]) < nl.SizeofNfgenmsg {
-		return 0
-	}
-	attributes, err := nl.ParseRouteAttr(answers[0][nl.SizeofNfgenmsg:])
-	for _, a := range attributes {
-		if err == nil && a.Attr.Type == tableHandleAttribute && len(a.Value) == 8 {
-			return binary.BigEndian.Uint64(a.Value)
-		}
-	}
-	return 0
-}
-
-// tableHandleAttribute is NFTA_TABLE_HANDLE of linux/netfilter/nf_tables.h.
-const tableHandleAttribute = 4
 
 // forgetBackends deletes the entries of UDP in conntrack that lead to another backend than those of their service, if a
 // service of UDP has changed. is are the services before; nil: unknown.

@@ -249,8 +249,8 @@ func TestRulesOfServices(t *testing.T) {
 	b.set()
 	for _, family := range tableFamilies {
 		must.Succeed(t, b.node.Do(func() error {
-			if tableHandle(family) != 0 {
-				t.Errorf("without services, the table of family %d is still there", family)
+			if tableHandle(family, service.RulesTable) != 0 {
+				t.Errorf("without services, the table of %s is still there", family.name)
 			}
 			return nil
 		}))

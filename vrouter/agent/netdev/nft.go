@@ -1,0 +1,140 @@
+package netdev
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"reflect"
+	"strings"
+
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// tableFamily is a family of tables of nftables.
+type tableFamily struct {
+	number uint8
+	name   string
+}
+
+var tableFamilies = [2]tableFamily{{unix.NFPROTO_IPV4, "ip"}, {unix.NFPROTO_IPV6, "ip6"}}
+
+func (f tableFamily) deletion(table string) string {
+	return fmt.Sprintf("delete table %s %s\n", f.name, table)
+}
+
+// NotInstalled is the exit code of a program that stands for a program of the node, if the node does not have it.
+const NotInstalled = 127
+
+// isNotInstalled reports whether a program failed because it is not installed.
+func isNotInstalled(cmd *exec.Cmd, err error) bool {
+	return err != nil && (cmd.ProcessState == nil || cmd.ProcessState.ExitCode() == NotInstalled)
+}
+
+// nft runs commands of nft in the namespace of this thread: all of them or, after an error, none.
+func nft(commands string) error {
+	if commands == "" {
+		return nil
+	}
+	cmd := exec.Command("nft", "-f", "-")
+	cmd.Stdin = strings.NewReader(commands)
+	said, err := cmd.CombinedOutput()
+	switch {
+	case isNotInstalled(cmd, err):
+		return fmt.Errorf("nft is not installed; install nftables: %w", err)
+	case err != nil:
+		const most = 1000
+		return fmt.Errorf("nft: %w: %s", err, strings.TrimSpace(string(said[:min(len(said), most)])))
+	}
+	return nil
+}
+
+// writeTable replaces a table.
+func writeTable(f tableFamily, name, text string) error {
+	head := fmt.Sprintf("table %s %s", f.name, name)
+	return nft(head + "\n" + f.deletion(name) + head + " {\n" + text + "}\n")
+}
+
+// deleteTable deletes a table, if it exists.
+func deleteTable(f tableFamily, name string) error {
+	if tableHandle(f, name) == 0 {
+		return nil
+	}
+	return nft(f.deletion(name))
+}
+
+// tableHandle returns the handle of a table in the namespace of this thread; 0: there is none. If a table is deleted and
+// added again, its handle changes.
+func tableHandle(f tableFamily, name string) uint64 {
+	request := nl.NewNetlinkRequest(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_GETTABLE, 0)
+	request.AddData(&nl.Nfgenmsg{NfgenFamily: f.number})
+	request.AddData(nl.NewRtAttr(unix.NFTA_TABLE_NAME, nl.ZeroTerminated(name)))
+	answers, err := request.Execute(unix.NETLINK_NETFILTER, 0)
+	if err != nil || len(answers) != 1 || len(answers[0]) < nl.SizeofNfgenmsg {
+		return 0
+	}
+	attributes, err := nl.ParseRouteAttr(answers[0][nl.SizeofNfgenmsg:])
+	for _, a := range attributes {
+		if err == nil && a.Attr.Type == tableHandleAttribute && len(a.Value) == 8 {
+			return binary.BigEndian.Uint64(a.Value)
+		}
+	}
+	return 0
+}
+
+// tableHandleAttribute is NFTA_TABLE_HANDLE of linux/netfilter/nf_tables.h.
+const tableHandleAttribute = 4
+
+// accessTable is the table with the rules of node_access on a node without iptables.
+const accessTable = "vrouter-access"
+
+// keepTable writes the rules of chains into a table of nftables, unless the table has them.
+func (f accessFamily) keepTable(s *Space, chains []accessChain, rules string) (changed bool, err error) {
+	was := s.chains[f.name]
+	if was.table == 0 || was.table != tableHandle(f.nft, accessTable) || !reflect.DeepEqual(was.chains, chains) {
+		if err := writeTable(f.nft, accessTable, rules); err != nil {
+			return true, fmt.Errorf("masquerade packets of workloads: %w: %w", errNoIptables, err)
+		}
+		changed = true
+	}
+	generation, _ := f.generation()
+	s.checked(f.name, checkedChains{generation, chains, tableHandle(f.nft, accessTable)})
+	return changed, nil
+}
+
+// accessRules returns chains of nft that do the same as chains(). They accept nothing, because a chain of nftables cannot
+// accept a packet that another chain drops.
+func (f accessFamily) accessRules(subnets, pools []netip.Prefix) string {
+	const devices = `"` + ownPrefix + `*"`
+	ip := f.nft.name
+	var b strings.Builder
+	chain := func(name, hook string, rules ...string) {
+		fmt.Fprintf(&b, "\tchain %s {\n\t\ttype %s\n\t\t%s\n\t}\n", name, hook, strings.Join(rules, "\n\t\t"))
+	}
+	var before, after []string
+	for _, p := range pools {
+		before = append(before, fmt.Sprintf("%s saddr %s iifname %s notrack", ip, p, devices), fmt.Sprintf("%s daddr %s iifname != %s notrack", ip, p, devices))
+	}
+	before = append(before, `iifname "lo" return`)
+	redirect := "icmpv6 type nd-redirect"
+	if f.is(netip.IPv4Unspecified()) {
+		before = append(before, "ip daddr 127.0.0.0/8 iifname "+devices+" drop")
+		redirect = "icmp type redirect"
+	}
+	before = append(before, "iifname "+devices+" return")
+	var forward []string
+	for _, p := range pools {
+		forward = append(forward, fmt.Sprintf("%s daddr %s oifname %s accept", ip, p, devices))
+	}
+	for _, s := range subnets {
+		before = append(before, fmt.Sprintf("%s saddr %s drop", ip, s.Masked()))
+		after = append(after, fmt.Sprintf("%s saddr %s oifname != %s masquerade", ip, s.Masked(), devices),
+			fmt.Sprintf("%s saddr %s %[1]s daddr %[2]s oifname %s ct status dnat masquerade", ip, s.Masked(), devices))
+	}
+	chain("prerouting", "filter hook prerouting priority -300", before...)
+	chain("postrouting", "nat hook postrouting priority 100", after...)
+	chain("forward", "filter hook forward priority 0", append(forward, fmt.Sprintf("iifname %s oifname %[1]s ct status and dnat == 0 drop", devices))...)
+	chain("output", "filter hook output priority 0", fmt.Sprintf("oifname %s %s drop", devices, redirect))
+	return b.String()
+}
