@@ -81,24 +81,29 @@ func (k *installation) testOutside(t *testing.T) {
 					t.Errorf("a client outside connects to %s of %s: the answer is %q, want %q", way, n.Name, got, want)
 				}
 			}
+			if i == 1 { // of connections that it ended, the pod's kernel still knows the client
+				said, err := k.OnNode(n, "nsenter", "--net="+k.space(n, ip.IP.String()), "ss", "-Htan", "state", "time-wait")
+				if err != nil || !strings.Contains(said, " "+outside+":") && !strings.Contains(said, "["+outside+"]:") {
+					t.Errorf("the pod does not see the address %s of the client of a service for clients of its node: %v:\n%s", outside, err, said)
+				}
+			}
 			first := k.answer(net.JoinHostPort(at, "30092"))
 			for range 10 {
 				if got := k.answer(net.JoinHostPort(at, "30092")); got != first || got == "" {
 					t.Errorf("a client of a service with affinity reaches the pods %q and %q", first, got)
 				}
 			}
-			targets := slices.Concat(cluster, local)
+			targets := slices.Concat(cluster, local[1:]) // for the node of a client, these are its own addresses
 			for _, from := range k.Nodes {
+				targets := targets
+				if from == n || i == 1 {
+					targets = slices.Concat(targets, local[:1])
+				}
 				k.probe("node "+from.Name, targets, func() (string, error) { return k.vrouter(from, append([]string{"k8s", "probe"}, targets...)...) })
 			}
 			k.probe("a pod that is its own backend", targets, func() (string, error) {
 				return k.Kubectl("", append([]string{"exec", "outside-1", "--", "vrouter", "k8s", "probe"}, targets...)...)
 			})
-		}
-		// Of connections that it ended, the pod's kernel still knows the client.
-		said, err := k.OnNode(k.Nodes[1], "nsenter", "--net="+k.space(k.Nodes[1], ip.IP.String()), "ss", "-Htan", "state", "time-wait")
-		if err != nil || !strings.Contains(said, " "+outside+":") && !strings.Contains(said, "["+outside+"]:") {
-			t.Errorf("the pod does not see the address %s of the client of a service for clients of its node: %v:\n%s", outside, err, said)
 		}
 	}
 	k.kubectl("", "delete", "pod/outside-0", "pod/outside-1", "service/outside", "service/outside-local", "service/outside-affine")

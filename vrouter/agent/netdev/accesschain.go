@@ -46,7 +46,7 @@ func (f accessFamily) restore(chains []accessChain, commands func(accessChain) [
 }
 
 // errNoIptables is the error of a node without iptables.
-var errNoIptables = errors.New("iptables is not installed; install iptables or nftables")
+var errNoIptables = errors.New("iptables-restore is not installed; install iptables or nftables")
 
 func (s *Space) checked(family string, c checkedChains) {
 	if s.chains == nil {

@@ -2,6 +2,7 @@ package netdev
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os/exec"
@@ -32,6 +33,8 @@ func isNotInstalled(cmd *exec.Cmd, err error) bool {
 	return err != nil && (cmd.ProcessState == nil || cmd.ProcessState.ExitCode() == NotInstalled)
 }
 
+var errNoNft = errors.New("nft is not installed; install nftables")
+
 // nft runs commands of nft in the namespace of this thread: all of them or, after an error, none.
 func nft(commands string) error {
 	if commands == "" {
@@ -42,7 +45,7 @@ func nft(commands string) error {
 	said, err := cmd.CombinedOutput()
 	switch {
 	case isNotInstalled(cmd, err):
-		return fmt.Errorf("nft is not installed; install nftables: %w", err)
+		return errNoNft
 	case err != nil:
 		const most = 1000
 		return fmt.Errorf("nft: %w: %s", err, strings.TrimSpace(string(said[:min(len(said), most)])))
@@ -94,7 +97,10 @@ func (f accessFamily) keepTable(s *Space, chains []accessChain, rules string) (c
 	was := s.chains[f.name]
 	if was.table == 0 || was.table != tableHandle(f.nft, accessTable) || !reflect.DeepEqual(was.chains, chains) {
 		if err := writeTable(f.nft, accessTable, rules); err != nil {
-			return true, fmt.Errorf("masquerade packets of workloads: %w: %w", errNoIptables, err)
+			if errors.Is(err, errNoNft) {
+				err = errNoIptables
+			}
+			return true, fmt.Errorf("masquerade packets of workloads: %w", err)
 		}
 		changed = true
 	}

@@ -6,7 +6,9 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -17,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"windtunnel/internal/must"
+	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/service"
 )
 
@@ -64,16 +67,16 @@ func newRulesBed(t *testing.T) *rulesBed {
 		"ip route add default via 10.1.0.1", "ip route add default via fd00:1::1")
 	for _, all := range workloads {
 		for _, address := range all {
-			b.listen(net.JoinHostPort(address, "8080"))
+			b.listen(b.workloads, net.JoinHostPort(address, "8080"))
 		}
 	}
 	return b
 }
 
-// listen answers connections and datagrams to an address of a workload with this address and that of the client.
-func (b *rulesBed) listen(address string) {
+// listen answers connections and datagrams to an address with this address and that of the client.
+func (b *rulesBed) listen(at *Space, address string) {
 	b.Helper()
-	must.Succeed(b, b.workloads.Once(func() error {
+	must.Succeed(b, at.Once(func() error {
 		l, err := net.Listen("tcp", address)
 		if err != nil {
 			return err
@@ -341,4 +344,48 @@ func TestRulesOfServicesComeBack(t *testing.T) {
 	must.Succeed(t, RemoveServiceRules(b.node))
 	must.Succeed(t, RemoveServiceRules(b.node))
 	b.expectNone(b.node, b.clusterAt(0))
+}
+
+// On a node without iptables, packets of workloads leave the node with its address, and no host outside sends with an address
+// of the subnets.
+func TestANodeWithoutIptablesMasquerades(t *testing.T) {
+	b := newRulesBed(t)
+	path := t.TempDir()
+	must.Succeed(t, os.Symlink(must.Get(exec.LookPath("nft"))(t), filepath.Join(path, "nft")))
+	conf := config.Config{RunDir: t.TempDir(), Node: "a"}
+	must.Succeed(t, os.MkdirAll(conf.NodeDir(), 0o700))
+	for v := range clusterIP {
+		b.listen(b.client, net.JoinHostPort(ofClient[v], "8080"))
+	}
+	expect := func(from *Space, address, client string) {
+		t.Helper()
+		if _, sees, err := b.ask(from, address); err != nil || sees != client {
+			t.Errorf("%s: %v, the client is %q, want %q", address, err, sees, client)
+		}
+	}
+	b.set(web(unix.IPPROTO_TCP, nil, 1)...)
+	t.Setenv("PATH", path)
+	_, err := KeepAccess(b.node, conf, Access{Subnets: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/24"), netip.MustParsePrefix("fd00:1::/64")}})
+	must.Succeed(t, err)
+	for v := range clusterIP {
+		expect(b.workloads, net.JoinHostPort(ofClient[v], "8080"), ofNode[v])
+		// A workload reaches itself by the node, from the node's address.
+		expect(b.workloads, ways(v)[0], inNetwork[v])
+		expect(b.client, ways(v)[0], inNetwork[v])
+	}
+	forged := must.Get(netlink.ParseAddr("10.1.0.77/32"))(t)
+	must.Succeed(t, b.client.Links.AddrAdd(must.Get(b.client.Links.LinkByName("eth0"))(t), forged))
+	err = b.client.Once(func() error {
+		d := net.Dialer{Timeout: 300 * time.Millisecond, LocalAddr: &net.TCPAddr{IP: forged.IP}}
+		c, err := d.Dial("tcp", "10.1.0.2:8080")
+		if err == nil {
+			c.Close()
+		}
+		return err
+	})
+	if err == nil {
+		t.Error("a host outside connects from an address of the subnets")
+	}
+	must.Succeed(t, RemoveAccess(b.node, conf))
+	expect(b.workloads, net.JoinHostPort(ofClient[0], "8080"), workloads[0][0])
 }
