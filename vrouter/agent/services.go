@@ -20,12 +20,12 @@ const renewPause = time.Second
 type services struct {
 	follow func(ctx context.Context, set func([]service.Service) error) // Options.Services; nil: none
 	ruled  bool                                                         // Options.ServiceRules
+	rules  netdev.ServiceRules
 
 	mu    sync.Mutex
 	all   []service.Service // nil: not known yet
-	rules netdev.ServiceRules
-	plane *netdev.Plane // the data path that has them; nil: they were never written
-	pause time.Time     // renewServices does not write them before
+	plane *netdev.Plane     // the data path that has them; nil: they were never written
+	pause time.Time         // renewServices does not write them before
 }
 
 // followServices follows the services until ctx ends. Then the channel is closed.
@@ -40,13 +40,21 @@ func (a *agent) followServices(ctx context.Context) <-chan struct{} {
 	return ended
 }
 
-// setServices writes the services to the data path. It keeps them for a data path that replaces it.
+// setServices writes the services to the data path and, if the agent has to, to the rules of the node's kernel.
 func (a *agent) setServices(all []service.Service) error {
 	a.gate.RLock()
 	defer a.gate.RUnlock()
 	if a.removed {
 		return refuse(http.StatusServiceUnavailable, "the node has been removed")
 	}
+	if err := a.setPlaneServices(all); err != nil || !a.services.ruled {
+		return err
+	}
+	return a.services.rules.Set(a.space, all)
+}
+
+// setPlaneServices writes the services to the data path. It keeps them for a data path that replaces it.
+func (a *agent) setPlaneServices(all []service.Service) error {
 	s := &a.services
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,11 +65,6 @@ func (a *agent) setServices(all []service.Service) error {
 		return fmt.Errorf("write the services: %w", err)
 	}
 	s.plane = plane
-	if s.ruled {
-		if err := s.rules.Set(a.space, all); err != nil {
-			return err
-		}
-	}
 	if changes.Updated+changes.Deleted > 0 {
 		a.log.Debug("services changed", "updated", changes.Updated, "deleted", changes.Deleted)
 	}
@@ -90,13 +93,10 @@ func (s *services) translated(o opening, steps []datapath.TraceStep) opening {
 
 // keepServiceRules writes the rules of services again if another program has deleted them.
 func (a *agent) keepServiceRules() {
-	s := &a.services
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.ruled || a.removed {
+	if !a.services.ruled || a.removed {
 		return
 	}
-	switch changed, err := s.rules.Keep(a.space); {
+	switch changed, err := a.services.rules.Keep(a.space); {
 	case err != nil:
 		a.log.Error("cannot write the rules of services again; trying again", "error", err)
 	case changed:
@@ -111,7 +111,7 @@ func (a *agent) renewServices() {
 	all, renewed := s.all, s.plane != nil && s.plane != a.reconciler.Plane()
 	s.mu.Unlock()
 	if now := time.Now(); renewed && !a.removed && now.After(s.pause) {
-		if err := a.setServices(all); err != nil {
+		if err := a.setPlaneServices(all); err != nil {
 			s.pause = now.Add(renewPause)
 			a.log.Error("cannot write the services to the new maps; trying again", "error", err)
 		}

@@ -179,7 +179,7 @@ func (k *following) testProblems(t *testing.T) {
 		{"NetworkPolicy", "two", []string{full}},
 		{"NetworkPolicy", "more-1", nil},
 		{"Node", "a", nil},
-		{"Node", "b", []string{full, "Warning ServicesNotWritten: cannot write the cluster's services to the data path, so pods of this node do not see changes of services; see the log of the agent's pod"}},
+		{"Node", "b", []string{full, "Warning ServicesNotWritten: cannot write the cluster's services to the data path, so this node does not see changes of services; see the log of the agent's pod"}},
 		{"Service", "sctp", []string{"Warning NotTranslated: vrouter does not change ports of SCTP: set targetPort of the port 80 to the same number, or use kube-proxy for it"}},
 	} {
 		var got []string

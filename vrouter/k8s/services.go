@@ -56,7 +56,7 @@ func followServices(config *rest.Config, e *events, outside bool) (func(ctx cont
 			if err := set(known); err != nil {
 				e.log.Warn("cannot write the cluster's services to the data path; trying again", "error", err)
 				again = time.After(lookPause)
-				problems = append(problems, problem{aboutNode(e.node), servicesNotSet, "cannot write the cluster's services to the data path, so pods of this node do not see changes of services; see the log of the agent's pod"})
+				problems = append(problems, problem{aboutNode(e.node), servicesNotSet, "cannot write the cluster's services to the data path, so this node does not see changes of services; see the log of the agent's pod"})
 			}
 			e.report("services", problems)
 			select {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"sync"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -14,6 +15,7 @@ import (
 
 // ServiceRules writes the rules by which the node's kernel translates packets to services. It needs the node's nft.
 type ServiceRules struct {
+	mu      sync.Mutex
 	written []service.Service // nil: unknown
 	tables  [2]uint64         // handles of the tables, by IP version; 0: none
 }
@@ -21,6 +23,12 @@ type ServiceRules struct {
 // Set writes the rules for the services, which are sorted by key. A connection that exists keeps its backend. Packets of
 // UDP get another one if their backend is no longer one of the service.
 func (r *ServiceRules) Set(s *Space, all []service.Service) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.set(s, all)
+}
+
+func (r *ServiceRules) set(s *Space, all []service.Service) error {
 	return s.Once(func() error {
 		is := r.written
 		r.written = nil
@@ -58,8 +66,12 @@ func (r *ServiceRules) write(is, all []service.Service) error {
 	return nil
 }
 
-// Keep writes the rules again if a table was deleted. changed reports whether it was.
+// Keep writes the rules again if a table was deleted. changed reports whether it was. During Set it does nothing.
 func (r *ServiceRules) Keep(s *Space) (changed bool, err error) {
+	if !r.mu.TryLock() {
+		return false, nil
+	}
+	defer r.mu.Unlock()
 	if r.written == nil {
 		return false, nil
 	}
@@ -72,7 +84,7 @@ func (r *ServiceRules) Keep(s *Space) (changed bool, err error) {
 	if err == nil && changed {
 		all := r.written
 		r.written = nil
-		err = r.Set(s, all)
+		err = r.set(s, all)
 	}
 	return changed, err
 }

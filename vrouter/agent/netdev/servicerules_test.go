@@ -389,3 +389,35 @@ func TestANodeWithoutIptablesMasquerades(t *testing.T) {
 	must.Succeed(t, RemoveAccess(b.node, conf))
 	expect(b.workloads, net.JoinHostPort(ofClient[0], "8080"), workloads[0][0])
 }
+
+// The time to write the rules of 5,000 services with 20,000 backends, and those of one that has changed.
+func BenchmarkRulesOfServices(b *testing.B) {
+	if _, err := exec.LookPath("nft"); err != nil {
+		b.Skip("nft is not installed")
+	}
+	var all []service.Service
+	for i := range 5000 {
+		s := service.Service{Name: fmt.Sprintf("shop/service-%d", i), Key: service.Key{Address: netip.AddrFrom4([4]byte{10, 96, byte(i / 250), byte(i%250 + 1)}), Port: 80, Protocol: unix.IPPROTO_TCP}}
+		for j := range 4 {
+			s.Backends = append(s.Backends, netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 128 + byte(j), byte(i / 250), byte(i%250 + 1)}), 8080))
+		}
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b service.Service) int { return a.Key.Compare(b.Key) })
+	space := newSpace(b)
+	var rules ServiceRules
+	b.Run("all", func(b *testing.B) {
+		for b.Loop() {
+			rules.written = nil
+			must.Succeed(b, rules.Set(space, all))
+		}
+	})
+	b.Run("change", func(b *testing.B) {
+		for b.Loop() {
+			slices.Reverse(all[2500].Backends)
+			changed := slices.Clone(all)
+			changed[2500].Backends = slices.Clone(all[2500].Backends)
+			must.Succeed(b, rules.Set(space, changed))
+		}
+	})
+}

@@ -58,7 +58,7 @@ func TestAWorkloadDoesNotUseTheAgentsNamespace(t *testing.T) {
 	}
 }
 
-func newSpace(t *testing.T) *Space {
+func newSpace(t testing.TB) *Space {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces need root")
