@@ -83,7 +83,7 @@ func (k *installation) testOutside(t *testing.T) {
 			}
 			if i == 1 { // of connections that it ended, the pod's kernel still knows the client
 				said, err := k.OnNode(n, "nsenter", "--net="+k.space(n, ip.IP.String()), "ss", "-Htan", "state", "time-wait")
-				if err != nil || !strings.Contains(said, " "+outside+":") && !strings.Contains(said, "["+outside+"]:") {
+				if err != nil || !strings.Contains(said, ":"+outside+"]:") && !strings.Contains(said, "["+outside+"]:") {
 					t.Errorf("the pod does not see the address %s of the client of a service for clients of its node: %v:\n%s", outside, err, said)
 				}
 			}
