@@ -20,6 +20,7 @@ import (
 
 	"windtunnel/internal/must"
 	"windtunnel/internal/screen"
+	"windtunnel/internal/setup"
 	"windtunnel/vrouter/agent/agenttest"
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/agent/reconcile"
@@ -250,4 +251,52 @@ func TestServicesReachNewMapsAtALaterAttempt(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// An agent writes rules for the node's kernel if it has to, and deletes them when it is told otherwise or removed.
+func TestTheNodesKernelHasRulesOfServices(t *testing.T) {
+	nft, err := exec.LookPath("nft")
+	if err != nil {
+		t.Skip("nft is not installed; get it with: " + setup.Command("nftables"))
+	}
+	b := newServedBed(t, model.Direct)
+	all := served(unix.IPPROTO_TCP, 0, "10.7.0.11:8080", "[fd07::11]:8080")
+	for i := range all {
+		all[i].Name = "shop/web"
+	}
+	tables := func() (n int) {
+		t.Helper()
+		must.Succeed(t, b.A.Once(func() error {
+			out, err := exec.Command(nft, "list", "tables").Output()
+			n = strings.Count(string(out), service.RulesTable)
+			return err
+		}))
+		return n
+	}
+	expect := func(when string, want int) {
+		t.Helper()
+		if n := tables(); n != want {
+			t.Errorf("%s: %d tables of services, want %d", when, n, want)
+		}
+	}
+	restart := func(rules bool) {
+		t.Helper()
+		b.nodes["a"].stop(t)
+		o := b.options["a"]
+		o.ServiceRules = rules
+		b.nodes["a"] = startWith(t, b.Config("a"), o)
+		b.given["a"] <- all
+		must.Succeed(t, <-b.done)
+	}
+	b.set(t, all...)
+	expect("with kube-proxy", 0)
+	restart(true)
+	expect("without kube-proxy", 2)
+	must.Succeed(t, b.A.Once(exec.Command(nft, "flush", "ruleset").Run))
+	must.EventuallyTrue(t, "the tables come back", func() bool { return tables() == 2 })
+	restart(false)
+	expect("with kube-proxy again", 0)
+	restart(true)
+	must.Succeed(t, Remove(b.Config("a"), false))
+	expect("without the agent", 0)
 }
