@@ -30,6 +30,9 @@ func checkWorkloads(j *journal, s *spec) {
 		if w.value.PacketPerSend && w.value.Sendfile {
 			j.fail(w.value.keys["sendfile"], fmt.Sprintf("workload %q cannot send files and end a packet with each send", w.name), "remove sendfile or packet_per_send")
 		}
+		if v := w.value; v.IMIX && v.keys.has("buffer") {
+			j.fail(v.keys["buffer"], fmt.Sprintf("workload %q has imix, which has sizes of its own", w.name), "remove buffer or imix")
+		}
 		checkRate(j, w.value)
 		checkLoss(j, w)
 		checkPace(j, w)

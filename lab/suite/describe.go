@@ -15,6 +15,9 @@ func (w Workload) String() string {
 		s = "TCP stream of " + units.FormatBytes(w.Buffer)
 	case UDPStream:
 		s = "UDP stream of " + units.FormatBytes(w.Buffer)
+		if w.IMIX {
+			s = "UDP stream of IMIX"
+		}
 	case TCPRR:
 		s = "TCP request/response " + exchange(w)
 	case TCPCRR:

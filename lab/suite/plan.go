@@ -158,6 +158,9 @@ const (
 	Both    Direction = "both"    // both at once
 )
 
+// LargestIMIX is the payload of the largest datagrams of an Internet mix, bytes. It fits a tunnel on a fabric of MTU 1500.
+const LargestIMIX = 1400
+
 // Workload is the traffic of a scenario, independent of the tool.
 type Workload struct {
 	Name          string    `json:"name"`
@@ -165,6 +168,7 @@ type Workload struct {
 	Direction     Direction `json:"direction"`            // of streams, and of the load beside request/response
 	Streams       int       `json:"streams"`              // connections, each on a separate thread, ≥ 1
 	Buffer        int64     `json:"buffer_bytes"`         // per send call; a UDP stream's datagram payload
+	IMIX          bool      `json:"imix,omitempty"`       // a UDP stream of datagrams of three sizes; Buffer is the largest
 	SendBuffer    int64     `json:"send_buffer_bytes"`    // SO_SNDBUF; 0: the kernel's autotuning
 	ReceiveBuffer int64     `json:"receive_buffer_bytes"` // SO_RCVBUF; 0: the kernel's autotuning
 	NoDelay       bool      `json:"no_delay"`             // TCP_NODELAY

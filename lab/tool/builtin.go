@@ -81,6 +81,9 @@ func builtinFlags(job Job) []string {
 	if w.NoDelay {
 		argv = append(argv, "-nodelay")
 	}
+	if w.IMIX {
+		argv = append(argv, "-imix")
+	}
 	if w.PacketPerSend {
 		argv = append(argv, "-packet-per-send")
 	}

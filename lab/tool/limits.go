@@ -36,6 +36,7 @@ func firstRefusal(t Tool, w suite.Workload, list []refusal) error {
 	shared := []refusal{
 		{w.ReceiverWork > 0, "does not support receiver_work; use the builtin tool"},
 		{w.Loss > 0, "does not search for the highest rate; use the builtin tool"},
+		{w.IMIX, "sends datagrams of one size; imix needs the builtin tool"},
 		{w.Pace+w.OfCapacity > 0, "sends a request only after the last response; pace and of_capacity need the builtin tool"},
 		{w.Load > 0, "does not support a load beside request/response; use the builtin tool"},
 		{w.PacketPerSend && t != Tool(BuiltinNTttcp{}), "lets the kernel merge sends; packet_per_send needs the tool builtin or builtin-ntttcp"},

@@ -3,7 +3,10 @@ package traffic
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"syscall"
+
+	"windtunnel/lab/suite"
 )
 
 // A datagram of headerSize bytes or more begins with its number and its sending time: 8
@@ -17,6 +20,19 @@ const (
 	notTraffic  = 3 // phase bits of a greeting, which is not traffic
 	recentCount = 1 << 16
 )
+
+// imix are the payloads of an Internet mix in bytes, in the order in which they are sent. In IPv4 they are Ethernet frames
+// of 64, 594 and 1446 bytes, 7, 4 and 1 of 12. The usual simple IMIX has 1518 instead of 1446, which a tunnel would fragment.
+var imix = [...]int{18, 548, 18, 18, 548, 18, suite.LargestIMIX, 18, 548, 18, 18, 548}
+
+// imixMean is the mean payload of imix, bytes.
+func imixMean() float64 {
+	sum := 0
+	for _, size := range imix {
+		sum += size
+	}
+	return float64(sum) / float64(len(imix))
+}
 
 func putHeader(p []byte, phase int32, number uint64, sent int64) {
 	binary.BigEndian.PutUint64(p, uint64(phase)<<phaseShift|number&numberMask)
@@ -35,12 +51,16 @@ func (w *worker) sendDatagrams() {
 	for {
 		if !paced || w.pace.wait() {
 			phase := min(w.stage.phase.Load(), cooling)
-			if headed {
-				putHeader(w.buf, phase, uint64(w.tally.datagrams), now())
+			datagram := w.buf
+			if w.mixed {
+				datagram = w.buf[:imix[w.tally.datagrams%int64(len(imix))]]
 			}
-			_, e := send(w.fd, w.buf, 0)
+			if headed {
+				putHeader(datagram, phase, uint64(w.tally.datagrams), now())
+			}
+			_, e := send(w.fd, datagram, 0)
 			if e == 0 {
-				w.count(len(w.buf))
+				w.count(len(datagram))
 				if phase == measuring {
 					w.marked++
 				}
@@ -66,8 +86,9 @@ func (w *worker) receiveDatagrams() {
 	silences := int64(0) // timeouts in a row after the senders have ended
 	for {
 		n, dropped, e := w.overflow.receive(w.fd, w.buf)
+		whole := n > 0 && (n == size || w.mixed && slices.Contains(imix[:], n))
 		switch {
-		case n > 0 && headed && n == size && !w.anySize:
+		case whole && headed && !w.anySize:
 			phase, number, sent := readHeader(w.buf)
 			if phase != notTraffic {
 				w.sequence.take(phase, number, now()-sent)
@@ -75,7 +96,7 @@ func (w *worker) receiveDatagrams() {
 				w.count(n)
 				w.heard()
 			}
-		case n > 0 && n == size:
+		case whole:
 			w.sequence.total++
 			w.count(n)
 			w.heard()

@@ -60,6 +60,7 @@ func roleOf(k suite.Kind, direction string, client bool) string {
 // equip allocates a worker's buffer.
 func (w *worker) equip(s Spec) (err error) {
 	size := int(s.Workload.Buffer)
+	w.mixed = s.Workload.IMIX
 	switch w.flow.Role {
 	case roleRequest, roleRespond:
 		// One more byte shows a datagram that is too long. respondDatagrams has its
@@ -77,7 +78,11 @@ func (w *worker) equip(s Spec) (err error) {
 
 func (w *worker) sends(s Spec) (err error) {
 	if rate := s.Workload.StreamRate(); rate > 0 {
-		w.pace.interval = float64(s.Workload.Buffer) * 8e9 / float64(rate)
+		size := float64(s.Workload.Buffer)
+		if w.mixed {
+			size = imixMean()
+		}
+		w.pace.interval = size * 8e9 / float64(rate)
 		if !s.Workload.Kind.UDP() {
 			w.pace.backlog = streamBacklog
 		}

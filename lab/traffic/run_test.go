@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"windtunnel/internal/must"
+	"windtunnel/lab/suite"
 )
 
 // program is the test binary running as the program, in a process of its own.
@@ -375,6 +376,28 @@ func TestUDPStreamAccountsForEveryDatagram(t *testing.T) {
 				checkPace(t, r, 250)
 			})
 		}
+	}
+}
+
+func TestAnInternetMixSendsItsSizesInTheirRatioAtTheRate(t *testing.T) {
+	for ip, host := range hosts(t) {
+		t.Run(ip, func(t *testing.T) {
+			t.Parallel()
+			const mean = 3718.0 / 12
+			r := run(t, host, "-kind", "udp_stream", "-imix", "-buffer", "1400", "-rate", fmt.Sprint(int(mean*8*600)), "-duration", "500ms")
+			d := r.Datagrams()
+			if d.Counted != d.Sent || d.Lost != 0 || !d.Numbered {
+				t.Errorf("%+v: want every datagram numbered and counted, and none lost", d)
+			}
+			for _, e := range r.ends() {
+				for _, f := range e.Flows {
+					if short := mean*float64(f.Datagrams) - float64(f.Bytes); math.Abs(short) > 12*suite.LargestIMIX {
+						t.Errorf("%d datagrams have %d bytes, want %.1f a datagram, to a dozen of the largest", f.Datagrams, f.Bytes, mean)
+					}
+				}
+			}
+			checkPace(t, r, 600)
+		})
 	}
 }
 

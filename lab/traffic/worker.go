@@ -61,6 +61,7 @@ type worker struct {
 	signals   uint         // signals that interrupted a call
 	tolerates bool         // a peer that ends first is no error, because the control connection reports errors
 	anySize   bool         // datagrams of any size count, without numbers
+	mixed     bool         // the datagrams have the sizes of imix
 	idleEnd   int64        // time without a datagram that ends the receiver, ns; 0 = unlimited
 	mayEnd    func() bool  // whether such a time ends the receiver already
 
