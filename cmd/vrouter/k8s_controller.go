@@ -24,11 +24,12 @@ func k8sControllerCommand() *cobra.Command {
 		Long: `Follows the nodes and pods of the cluster. When the Node object of a node was deleted
 and its agent has ended, it deletes the node as vrouter node delete --ports does. At the
 start and every minute, it deletes the ports of pods that no longer exist. It never
-deletes other nodes and ports.
+deletes other nodes and ports. On nodes with a pod of the DaemonSet vrouter/vrouter-node,
+it writes the condition NetworkUnavailable.
 
 Several controllers can run; one of them works. The store must let the controller write
 all objects (vrouter store grant operator). In the cluster, its service account must be
-able to get, list and watch nodes and pods.`,
+able to get, list and watch nodes and pods, and to patch nodes/status.`,
 		Example: `  vrouter k8s controller --store etcd://10.0.0.1 --tls-ca ca.pem --tls-cert operator.pem --tls-key operator-key.pem
   vrouter k8s controller --store etcd://10.0.0.1 --kubeconfig ~/.kube/config`,
 		Args: cobra.NoArgs,
@@ -51,7 +52,7 @@ able to get, list and watch nodes and pods.`,
 
 // control runs a controller until ctx ends.
 func control(ctx context.Context, a store.Address, files store.TLS, kubeconfig string, log *slog.Logger) error {
-	client, err := k8s.Connect(kubeconfig)
+	config, err := k8s.ConfigOf(kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -62,7 +63,7 @@ func control(ctx context.Context, a store.Address, files store.TLS, kubeconfig s
 	defer s.Close()
 	host, _ := os.Hostname()
 	f := fleet.New(s, fleet.Options{Logger: log})
-	controller := &k8s.Controller{Cluster: client, Fleet: f, Log: log, Name: cmp.Or(host, "controller")}
+	controller := &k8s.Controller{Config: config, Fleet: f, Log: log, Name: cmp.Or(host, "controller")}
 	following, end := context.WithCancel(context.WithoutCancel(ctx)) // goes on after ctx ends: the leader then deletes its key in the store
 	ended := make(chan error, 1)
 	working, stop := context.WithCancel(ctx)

@@ -33,7 +33,8 @@ const (
 	AdminToken     = "admin-token"
 	LimitedToken   = "limited-token"
 
-	masterAddress6 = "fd00:30::1"
+	masterAddress6  = "fd00:30::1"
+	serviceNetwork6 = "fd00:96::/112"
 )
 
 // Options of Start.
@@ -53,7 +54,9 @@ type Options struct {
 	IPv6Only bool
 	// NoKubeProxy leaves the work of kube-proxy to the network of pods.
 	NoKubeProxy bool
-	// E2E builds upstream's test programs, and gives the cluster their image and a DNS server.
+	// DNS builds a DNS server for StartDNS.
+	DNS bool
+	// E2E builds upstream's test programs, and gives the cluster their image.
 	E2E bool
 	// Trace makes containerd log its work in detail, such as the calls of CNI plugins.
 	Trace bool
@@ -115,6 +118,10 @@ func Start(t *testing.T, o Options) *Cluster {
 		return k
 	}
 	var inSandbox []string
+	if o.DNS {
+		buildDNS(t, k.Bin)
+		o.Programs = append(o.Programs, "coredns")
+	}
 	for _, p := range append([]string{"windtunnel"}, o.Programs...) {
 		path := filepath.Join(k.Bin, p)
 		if _, err := os.Stat(path); err != nil {

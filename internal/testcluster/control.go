@@ -101,7 +101,7 @@ rules:
 
 // StartServer starts the API server, with further options.
 func (k *Cluster) StartServer(options ...string) {
-	k.Server = k.run("kube-apiserver", append(options, "--etcd-servers", "http://127.0.0.1:2379", "--service-cluster-ip-range", k.both(ServiceNetwork, "fd00:96::/112"), "--advertise-address", k.masterIP(),
+	k.Server = k.run("kube-apiserver", append(options, "--etcd-servers", "http://127.0.0.1:2379", "--service-cluster-ip-range", k.both(ServiceNetwork, serviceNetwork6), "--advertise-address", k.masterIP(),
 		"--bind-address", k.everyAddress(), "--tls-cert-file", k.Path("server.crt"), "--tls-private-key-file", k.Path("server.key"), "--token-auth-file", k.Path("tokens"),
 		"--authorization-mode", "RBAC", "--anonymous-auth=false", "--allow-privileged=true", "--kubelet-preferred-address-types", "InternalIP",
 		"--audit-policy-file", k.Path("audit.yaml"), "--audit-log-path", k.Path("audit.log"), "--service-account-issuer", "https://test", "--service-account-key-file", k.Path("account.key"), "--service-account-signing-key-file", k.Path("account.key"))...)

@@ -194,7 +194,7 @@ func (k *Cluster) startNode(n *Node) {
 	}
 	files := map[string]string{
 		"containerd.toml": strings.NewReplacer("IMAGE", SandboxImage, "LEVEL", level).Replace(containerdConfig),
-		"kubelet.yaml":    fmt.Sprintf(kubeletConfig, k.everyAddress(), n.cgroup),
+		"kubelet.yaml":    fmt.Sprintf(kubeletConfig, k.everyAddress(), n.cgroup, k.both(dnsAddress, dnsAddress6)),
 	}
 	if k.options.CNI != nil {
 		files["cni.conflist"] = k.options.CNI(n.index)
@@ -310,7 +310,7 @@ authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
 authorization: {mode: AlwaysAllow}
 cgroupDriver: cgroupfs
 cgroupRoot: %s
-clusterDNS: [` + dnsAddress + `]
+clusterDNS: [%s]
 clusterDomain: cluster.local
 containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
 enforceNodeAllocatable: [none]

@@ -84,6 +84,14 @@ func build(t *testing.T, folder, setting string, args ...string) {
 	}
 }
 
+// compile builds a program of Kubernetes' version, unless it is there.
+func compile(t *testing.T, folder, path, verb string, args ...string) {
+	t.Helper()
+	if !exists(path) {
+		build(t, folder, "CGO_ENABLED=0", append([]string{verb, "-trimpath", "-ldflags", "-s -w -X k8s.io/component-base/version.gitVersion=" + KubernetesVersion, "-o", path}, args...)...)
+	}
+}
+
 // SandboxImage is the image of the containers that keep the namespaces of pods, and of
 // flannel's pods. It has the programs windtunnel and flanneld.
 const SandboxImage = "wt.test/sandbox:test"

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"windtunnel/internal/must"
 	"windtunnel/internal/testcluster"
 	"windtunnel/vrouter/api"
@@ -37,12 +39,14 @@ func install(t *testing.T, o testcluster.Options, flags ...string) *installation
 // A real cluster of two nodes without a CNI plugin: vrouter is installed, upgraded and removed by
 // its manifest alone.
 func TestACluster(t *testing.T) {
-	k := install(t, testcluster.Options{Subnets: true})
+	k := install(t, testcluster.Options{Subnets: true, DNS: true})
 	before := k.inventory()
 	k.Step("one apply makes the nodes ready", k.testApply)
 	k.Step("pods on two nodes reach each other", k.testPods)
-	k.Step("the check finds that pods reach everything", func(t *testing.T) { k.testCheck(t, 2*8) })
+	k.Step("pods resolve names by the cluster's DNS server", k.testDNS)
+	k.Step("the check finds that pods reach everything", func(t *testing.T) { k.testCheck(t, 2*9) })
 	k.Step("clients everywhere reach a pod", k.testReach)
+	k.Step("the API server's proxy reaches pods and services", k.testProxy)
 	k.Step("the agent of a worker cannot change networks", k.testRoles)
 	k.Step("a namespace chooses its network", k.testNamespace)
 	k.Step("policies decide which pods reach each other", k.testPolicies)
@@ -62,12 +66,14 @@ func TestACluster(t *testing.T) {
 
 // A cluster whose nodes, pods and services have addresses of both IP versions.
 func TestAClusterOfBothIPVersions(t *testing.T) {
-	k := install(t, testcluster.Options{Subnets: true, DualStack: true})
+	k := install(t, testcluster.Options{Subnets: true, DualStack: true, DNS: true})
 	before := k.inventory()
 	k.Step("one apply makes the nodes ready", k.testApply)
 	k.Step("pods on two nodes reach each other", k.testPods)
-	k.Step("the check finds that pods reach everything", func(t *testing.T) { k.testCheck(t, 2*14) })
+	k.Step("pods resolve names by the cluster's DNS server", k.testDNS)
+	k.Step("the check finds that pods reach everything", func(t *testing.T) { k.testCheck(t, 2*15) })
 	k.Step("clients everywhere reach a pod", k.testReach)
+	k.Step("the API server's proxy reaches pods and services", k.testProxy)
 	k.Step("deletion leaves nothing", func(t *testing.T) { k.testDeletion(t, before) })
 }
 
@@ -86,12 +92,14 @@ func TestAClusterWithoutKubeProxy(t *testing.T) {
 
 // A cluster without IPv4.
 func TestAClusterOfIPv6Alone(t *testing.T) {
-	k := install(t, testcluster.Options{Subnets: true, IPv6Only: true})
+	k := install(t, testcluster.Options{Subnets: true, IPv6Only: true, DNS: true})
 	before := k.inventory()
 	k.Step("one apply makes the nodes ready", k.testApply)
 	k.Step("pods on two nodes reach each other", k.testPods)
-	k.Step("the check finds that pods reach everything", func(t *testing.T) { k.testCheck(t, 2*8) })
+	k.Step("pods resolve names by the cluster's DNS server", k.testDNS)
+	k.Step("the check finds that pods reach everything", func(t *testing.T) { k.testCheck(t, 2*9) })
 	k.Step("clients everywhere reach a pod", k.testReach)
+	k.Step("the API server's proxy reaches pods and services", k.testProxy)
 	k.Step("policies decide which pods reach each other", k.testPolicies)
 	k.Step("deletion leaves nothing", func(t *testing.T) { k.testDeletion(t, before) })
 }
@@ -124,6 +132,9 @@ func (k *installation) testDeletion(t *testing.T, before [][]string) {
 		}
 	}()
 	k.Await("the namespace is gone", func() bool { return len(k.lines("get", "namespace", Namespace, "--ignore-not-found")) == 0 })
+	if k.tainted() {
+		t.Error("a node has the taint of a node without a network")
+	}
 	for i, left := range k.inventory() {
 		for _, l := range left {
 			if !slices.Contains(before[i], l) {
@@ -227,6 +238,22 @@ func (k *installation) testApply(t *testing.T) {
 		ready := k.lines("-n", Namespace, "get", "pods", "-o", `jsonpath={range .items[*]}{.status.containerStatuses[0].ready}{"\n"}{end}`)
 		return slices.Equal(ready, slices.Repeat([]string{"true"}, len(k.Nodes)+strings.Count(k.manifest, "kind: Deployment")))
 	})
+	k.awaitConditions("False", agentReady)
+}
+
+// awaitConditions waits until the condition NetworkUnavailable of all nodes has a status and a reason, and the nodes have
+// the taint that follows from it.
+func (k *installation) awaitConditions(status, reason string) {
+	k.T.Helper()
+	k.await("the condition of all nodes is "+status+", "+reason, func() bool {
+		said := k.lines("get", "nodes", "-o", `jsonpath={range .items[*]}{.status.conditions[?(@.type=="NetworkUnavailable")].status} {.status.conditions[?(@.type=="NetworkUnavailable")].reason}{"\n"}{end}`)
+		return slices.Equal(said, slices.Repeat([]string{status + " " + reason}, len(k.Nodes))) && k.tainted() == (status == "True")
+	})
+}
+
+// tainted reports whether a node has the taint of a node without a network.
+func (k *installation) tainted() bool {
+	return slices.Contains(strings.Fields(k.kubectl("", "get", "nodes", "-o", "jsonpath={.items[*].spec.taints[*].key}")), corev1.TaintNodeNetworkUnavailable)
 }
 
 func (k *installation) awaitNodes() {
@@ -436,6 +463,7 @@ func (k *installation) testPermission(t *testing.T) {
 		said, err := k.Kubectl("", "-n", Namespace, "logs", "-l", "app="+NodeName)
 		return err == nil && strings.Contains(said, `cannot get resource \"nodes\"`) && strings.Contains(said, "apply the output of `vrouter k8s manifest` again")
 	})
+	k.awaitConditions("True", agentNotReady)
 	for i, p := range k.pods() {
 		if _, err := os.Stat(k.Nodes[i].Root + ConflistPath("/etc/cni/net.d")); err != nil {
 			t.Errorf("the pod removed the configuration: %v", err)
@@ -444,4 +472,5 @@ func (k *installation) testPermission(t *testing.T) {
 	}
 	k.kubectl(k.manifest, "apply", "-f", "-")
 	k.kubectl("", "-n", Namespace, "rollout", "status", "daemonset/"+NodeName, "--timeout=60s")
+	k.awaitConditions("False", agentReady)
 }

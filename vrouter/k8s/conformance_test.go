@@ -44,15 +44,10 @@ func TestConformance(t *testing.T) {
 	if focus == "" {
 		t.Skip("runs upstream's cases for hours; run it with: make conformance")
 	}
-	k := install(t, testcluster.Options{Subnets: true, E2E: true})
+	k := install(t, testcluster.Options{Subnets: true, E2E: true, DNS: true})
 	k.Step("one apply makes the nodes ready", k.testApply)
-	for _, n := range k.Nodes { // for the API server's proxy, because the API server is on no node here
-		k.IP(k.Master, "route add "+k.kubectl("", "get", "node", n.Name, "-o", "jsonpath={.spec.podCIDR}")+" via "+n.Address)
-	}
-	dns, err := os.ReadFile(k.Path("dns.yaml"))
-	must.Succeed(t, err)
-	k.kubectl(string(dns), "apply", "-f", "-")
-	k.kubectl("", "-n", "kube-system", "wait", "--for=condition=Ready", "pod/dns", "--timeout=60s")
+	k.routeToPods()
+	k.StartDNS()
 	_ = os.Remove(conformanceReport)
 	report := must.Get(filepath.Abs(conformanceReport))(t)
 	log := must.Get(os.Create(strings.TrimSuffix(report, ".json") + ".log"))(t)

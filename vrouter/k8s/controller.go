@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"windtunnel/vrouter/fleet"
@@ -21,15 +22,16 @@ import (
 )
 
 // Controller deletes from the fleet what no longer exists in Kubernetes: nodes whose Node object
-// was deleted, and ports of deleted pods. Several controllers can run; one of them works.
+// was deleted, and ports of deleted pods. It also writes a condition of nodes. Several controllers can run; one of them works.
 type Controller struct {
-	Cluster metadata.Interface
-	Fleet   *fleet.Fleet
-	Log     *slog.Logger
-	Name    string // of this controller in the store
+	Config *rest.Config // of the cluster
+	Fleet  *fleet.Fleet
+	Log    *slog.Logger
+	Name   string // of this controller in the store
 
-	mu    sync.Mutex
-	nodes map[string]bool // nodes of which a Node object existed while this controller ran
+	cluster metadata.Interface
+	mu      sync.Mutex
+	nodes   map[string]bool // nodes of which a Node object existed while this controller ran
 }
 
 var (
@@ -47,7 +49,14 @@ const period = time.Minute
 const configHash = "kubernetes.io/config.hash"
 
 // Run works until ctx ends.
-func (c *Controller) Run(ctx context.Context) error {
+func (c *Controller) Run(ctx context.Context) (err error) {
+	if c.cluster, err = metadata.NewForConfig(c.Config); err != nil {
+		return err
+	}
+	conditions, err := followConditions(ctx, c.Config, c.Log)
+	if err != nil {
+		return err
+	}
 	c.nodes = map[string]bool{}
 	changed := make(chan struct{}, 1)
 	wake := func(any) {
@@ -71,6 +80,9 @@ func (c *Controller) Run(ctx context.Context) error {
 		return nil // ctx has ended
 	}
 	c.Fleet.Lead(ctx, c.Name, func(ctx context.Context) {
+		var wait sync.WaitGroup
+		defer wait.Wait()
+		wait.Go(func() { conditions.run(ctx) })
 		tick := time.NewTicker(period)
 		defer tick.Stop()
 		for ctx.Err() == nil {
@@ -87,13 +99,13 @@ func (c *Controller) Run(ctx context.Context) error {
 
 // watch keeps the metadata of all objects of a resource.
 func (c *Controller) watch(ctx context.Context, r schema.GroupVersionResource, on cache.ResourceEventHandlerFuncs) (cache.SharedInformer, error) {
-	client := c.Cluster.Resource(r)
+	client := c.cluster.Resource(r)
 	informer := cache.NewSharedInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			return client.Watch(ctx, o)
 		},
-	}, c.Cluster), &metav1.PartialObjectMetadata{}, 0)
+	}, c.cluster), &metav1.PartialObjectMetadata{}, 0)
 	_, err := informer.AddEventHandler(on)
 	err = errors.Join(err, informer.SetTransform(slim), informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 		if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) { // else the informer lists again
@@ -166,7 +178,7 @@ func isPod(object any, pod model.Pod) bool {
 
 // retire deletes a node whose Node object does not exist, unless its agent still runs.
 func (c *Controller) retire(ctx context.Context, node string) bool {
-	_, err := c.Cluster.Resource(nodesOf).Get(ctx, node, metav1.GetOptions{})
+	_, err := c.cluster.Resource(nodesOf).Get(ctx, node, metav1.GetOptions{})
 	if err == nil {
 		return false // the fleet's copy is older than this deletion
 	}
@@ -186,7 +198,7 @@ func (c *Controller) retire(ctx context.Context, node string) bool {
 
 // free deletes the port of a pod that does not exist.
 func (c *Controller) free(ctx context.Context, p model.Port) {
-	o, err := c.Cluster.Resource(podsOf).Namespace(p.Pod().Namespace).Get(ctx, p.Pod().Name, metav1.GetOptions{})
+	o, err := c.cluster.Resource(podsOf).Namespace(p.Pod().Namespace).Get(ctx, p.Pod().Name, metav1.GetOptions{})
 	if err == nil && isPod(o, p.Pod()) {
 		return // the copy is older
 	}

@@ -84,7 +84,7 @@ func TestTheStoreOfAnIPv6ClusterHasAnAddress(t *testing.T) {
 }
 
 // Without a resource's name, the roles have only these rights: no wildcard, and no write access
-// to objects that are not vrouter's, except new events and requests for certificates.
+// to objects that are not vrouter's, except new events, requests for certificates, and the status of nodes.
 func TestTheRolesAreSmall(t *testing.T) {
 	text := must.Get(small.YAML())(t)
 	want := []string{
@@ -96,7 +96,7 @@ func TestTheRolesAreSmall(t *testing.T) {
 		"[nodes], verbs: [list, watch]", "[certificatesigningrequests], verbs: [get, list, watch]",
 		"[certificatesigningrequests/approval, certificatesigningrequests/status], verbs: [update]", "[pods], verbs: [get]",
 		// the controller
-		"[nodes, pods], verbs: [get, list, watch]",
+		"[nodes, pods], verbs: [get, list, watch]", "[nodes/status], verbs: [patch]",
 	}
 	var got []string
 	for _, r := range regexp.MustCompile(`(?m)^- \{apiGroups: .*?resources: (.*?)\}`).FindAllStringSubmatch(text, -1) {

@@ -23,9 +23,9 @@ const InCluster = "in-cluster"
 // answerTimeout is less than the time limit of the CNI plugin.
 const answerTimeout = 5 * time.Second
 
-// Connect returns a client of the cluster's API server. It has no limit of requests a second: client-go's default of 5
-// makes pods that start together wait for their networks.
-func Connect(kubeconfig string) (metadata.Interface, error) {
+// ConfigOf returns how to connect to the cluster's API server. There is no limit of requests a second: client-go's
+// default of 5 makes pods that start together wait for their networks.
+func ConfigOf(kubeconfig string) (*rest.Config, error) {
 	config, err := rest.InClusterConfig()
 	if kubeconfig != InCluster {
 		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -34,6 +34,15 @@ func Connect(kubeconfig string) (metadata.Interface, error) {
 		return nil, fmt.Errorf("find the Kubernetes cluster by %s: %w", kubeconfig, err)
 	}
 	config.QPS = -1
+	return config, nil
+}
+
+// Connect returns a client of the cluster's API server for the metadata of objects.
+func Connect(kubeconfig string) (metadata.Interface, error) {
+	config, err := ConfigOf(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
 	return metadata.NewForConfig(config)
 }
 

@@ -83,7 +83,12 @@ func restClient(config *rest.Config, path string, version schema.GroupVersion, a
 
 // watchAll keeps the objects of a resource of all namespaces, and reports changes.
 func watchAll(ctx context.Context, log *slog.Logger, c *rest.RESTClient, resource string, example runtime.Object, slim cache.TransformFunc, changed chan<- struct{}) (cache.SharedInformer, error) {
-	informer := cache.NewSharedInformer(cache.NewListWatchFromClient(c, resource, metav1.NamespaceAll, fields.Everything()), example, 0)
+	return watchList(ctx, log, cache.NewListWatchFromClient(c, resource, metav1.NamespaceAll, fields.Everything()), resource, example, slim, changed)
+}
+
+// watchList keeps the objects of a list, and reports changes.
+func watchList(ctx context.Context, log *slog.Logger, list cache.ListerWatcher, what string, example runtime.Object, slim cache.TransformFunc, changed chan<- struct{}) (cache.SharedInformer, error) {
+	informer := cache.NewSharedInformer(list, example, 0)
 	wake := func() {
 		select {
 		case changed <- struct{}{}:
@@ -93,7 +98,7 @@ func watchAll(ctx context.Context, log *slog.Logger, c *rest.RESTClient, resourc
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { wake() }, UpdateFunc: func(_, _ any) { wake() }, DeleteFunc: func(any) { wake() }})
 	err = errors.Join(err, informer.SetTransform(slim), informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 		if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
-			log.Warn("cannot follow the "+resource+" of the cluster; trying again", "error", err)
+			log.Warn("cannot follow the "+what+" of the cluster; trying again", "error", err)
 		}
 	}))
 	go informer.RunWithContext(ctx)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"runtime"
 	"strings"
@@ -43,10 +44,11 @@ const (
 	minRate      = 20                  // requests a second, as an average
 	echoPort     = "8081"              // of pods and services
 	servicePort  = "8082"              // of pods, for services
+	httpPort     = "8083"              // of pods that answer HTTP requests with their name
 	echoVariable = "VROUTER_TEST_ECHO" // makes the test binary an echo server
 )
 
-// serveEcho makes this process an echo server, if it is one of a pod. Services have a port of the pod that no pod
+// serveEcho makes this process an echo and HTTP server, if it is one of a pod. Services have a port of the pod that no pod
 // connects to itself: two connections from the same port of a client to the same port of a pod clash.
 func serveEcho() {
 	if os.Getenv(echoVariable) == "" {
@@ -67,7 +69,12 @@ func serveEcho() {
 			}
 		}()
 	}
-	select {}
+	err := http.ListenAndServe(":"+httpPort, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		name, _ := os.Hostname()
+		_, _ = io.WriteString(w, name) // the client reports errors
+	}))
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
 }
 
 // echoManifest has a pod on a node that runs the echo server, and its service. The service keeps the pod while
