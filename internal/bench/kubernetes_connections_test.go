@@ -1,24 +1,18 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 
-	"windtunnel/internal/must"
 	"windtunnel/internal/testcluster"
-	"windtunnel/lab/parallel"
 	"windtunnel/lab/sample"
 )
 
 // connections compares the rate of connections through a ClusterIP, in clusters with many other services: vrouter, and
 // kube-proxy with iptables over the bridge plugin. The clusters take turns.
 func (b *kubernetesBench) connections(t *testing.T) {
-	rounds, services, args := 2, 5000, []string{"--trials", "5", "--duration", "1s"}
+	rounds, services, args := 6, 5000, []string{"--trials", "2", "--duration", "1s"}
 	if testing.Short() {
 		rounds, services, args = 1, 100, []string{"--trials", "1", "--duration", "1s", "--gates", "warn"}
 	}
@@ -41,47 +35,22 @@ func (b *kubernetesBench) connections(t *testing.T) {
 		b.absolute(t, "connections through a ClusterIP"+among+" by "+by.name, service, "1/s", 1)
 		b.ratio(t, "the same over connections of the host network", service.over(f.of("host-connect/crr", sample.Transactions)), noLimit, atLeast)
 	}
-	b.ratio(t, "connections through a ClusterIP"+among+": vrouter over kube-proxy", all["vrouter"].of("service-connect/crr", sample.Transactions).over(all["bridge"].of("service-connect/crr", sample.Transactions)), 2, atLeast)
+	b.ratio(t, "connections through a ClusterIP"+among+": vrouter over kube-proxy", all["vrouter"].of("service-connect/crr", sample.Transactions).byRound(t).over(all["bridge"].of("service-connect/crr", sample.Transactions).byRound(t)), 2, atLeast)
 }
 
 // makeServices makes services with one endpoint each.
 func makeServices(k *testcluster.Cluster, count int) {
-	client := k.Client()
-	create := func(path string, object map[string]any) error {
-		text, err := json.Marshal(object)
-		if err != nil {
-			return err
-		}
-		answer, err := client.Post("https://"+k.API()+path, "application/json", bytes.NewReader(text))
-		if err != nil {
-			return err
-		}
-		defer answer.Body.Close()
-		if said, _ := io.ReadAll(answer.Body); answer.StatusCode != http.StatusCreated {
-			return fmt.Errorf("create an object at %s: %s: %s", path, answer.Status, said)
-		}
-		return nil
-	}
-	const clients = 16
-	err := parallel.Each(make([]struct{}, clients), func(first int, _ struct{}) error {
-		for i := first; i < count; i += clients {
-			name := fmt.Sprint("service-", i)
-			if err := create("/api/v1/namespaces/default/services", map[string]any{
-				"metadata": map[string]any{"name": name}, "spec": map[string]any{"ports": []any{map[string]any{"port": 80}}},
-			}); err != nil {
-				return err
-			}
-			if err := create("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", map[string]any{
-				"metadata": map[string]any{"name": name, "labels": map[string]string{"kubernetes.io/service-name": name}}, "addressType": "IPv4",
-				"ports":     []any{map[string]any{"name": "", "port": 80, "protocol": "TCP"}},
-				"endpoints": []any{map[string]any{"addresses": []string{fmt.Sprintf("10.88.%d.%d", 100+i/250, 1+i%250)}}},
-			}); err != nil {
-				return err
-			}
-		}
-		return nil
+	k.Create(count, func(i int) (string, map[string]any) {
+		return "/api/v1/namespaces/default/services", map[string]any{"metadata": map[string]any{"name": fmt.Sprint("service-", i)}, "spec": map[string]any{"ports": []any{map[string]any{"port": 80}}}}
 	})
-	must.Succeed(k.T, err)
+	k.Create(count, func(i int) (string, map[string]any) {
+		name := fmt.Sprint("service-", i)
+		return "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", map[string]any{
+			"metadata": map[string]any{"name": name, "labels": map[string]string{"kubernetes.io/service-name": name}}, "addressType": "IPv4",
+			"ports":     []any{map[string]any{"name": "", "port": 80, "protocol": "TCP"}},
+			"endpoints": []any{map[string]any{"addresses": []string{fmt.Sprintf("10.88.%d.%d", 100+i/250, 1+i%250)}}},
+		}
+	})
 }
 
 // awaitServices waits until the programs of both nodes have all services.

@@ -62,7 +62,7 @@ func (v trialValues) over(baseline trialValues) trialValues {
 	return all
 }
 
-// byRound returns the median of each round.
+// byRound returns the median of each round. The trials of a round share a cluster, so they are not independent.
 func (v trialValues) byRound(t *testing.T) trialValues {
 	rounds := map[int][]float64{}
 	for at, x := range v {
@@ -98,10 +98,10 @@ func (v trialValues) list() (xs []float64) {
 	return xs
 }
 
-// absolute adds a row with the median of a quantity and its interval.
+// absolute adds a row with the median of a quantity and its interval, by round.
 func (b *kubernetesBench) absolute(t *testing.T, what string, v trialValues, unit string, scale float64) {
 	t.Helper()
-	iv, ok, err := stats.MedianInterval(v.list(), 0.95)
+	iv, ok, err := stats.MedianInterval(v.byRound(t).list(), 0.95)
 	if err != nil || !ok {
 		t.Errorf("%s: no figure (%v)", what, err)
 		return
@@ -114,10 +114,10 @@ func (b *kubernetesBench) absolute(t *testing.T, what string, v trialValues, uni
 // noLimit is the limit of a figure without a target.
 const noLimit = 0
 
-// ratio adds a row with the ratio of paired trials, of which quotients has one each.
+// ratio adds a row with the ratio of paired trials, of which quotients has one each, or of rounds. Its interval is by round.
 func (b *kubernetesBench) ratio(t *testing.T, what string, quotients trialValues, limit float64, s side) {
 	t.Helper()
-	list := quotients.list()
+	list := quotients.byRound(t).list()
 	e, ok, err := stats.Ratio(list, slices.Repeat([]float64{1}, len(list)), 0.95)
 	if err != nil || !ok {
 		t.Errorf("%s: no figure (%v)", what, err)
@@ -130,4 +130,12 @@ func (b *kubernetesBench) ratio(t *testing.T, what string, quotients trialValues
 		}
 		b.judge(what, quantity.Interval(e.Interval), limit, s)
 	})
+}
+
+// Trials of a round are not independent, so each round has one value.
+func TestARoundHasOneValue(t *testing.T) {
+	v := trialValues{{0, 0}: 2, {0, 1}: 9, {0, 2}: 3, {1, 0}: 5}
+	want := trialValues{{0, 0}: 3, {1, 0}: 5}
+	must.Equal(t, want, v.byRound(t))
+	must.Equal(t, want, want.byRound(t))
 }

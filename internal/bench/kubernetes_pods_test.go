@@ -8,8 +8,7 @@ import (
 )
 
 // pods compares the networks of pods: each with the host network in its cluster, a service with a pod, and vrouter with
-// the others. The clusters of the networks take turns. The comparison of networks has one value for each round,
-// because the trials of a round share a cluster.
+// the others. The clusters of the networks take turns.
 func (b *kubernetesBench) pods(t *testing.T) {
 	rounds, args := 6, []string{"--trials", "2", "--duration", "1s"}
 	if testing.Short() {

@@ -298,12 +298,12 @@ func (k *Cluster) Boot(n *Node) {
 // Command returns a command that runs in the master's namespace, with the programs of the
 // cluster in its PATH.
 func (k *Cluster) Command(name string, args ...string) *exec.Cmd {
-	return k.commandIn(k.Master, name, args...)
+	return k.CommandIn(k.Master, name, args...)
 }
 
-// commandIn returns a command that runs in a network namespace. nsenter becomes the program, so
+// CommandIn returns a command that runs in a network namespace. nsenter becomes the program, so
 // signals reach the program.
-func (k *Cluster) commandIn(namespace, name string, args ...string) *exec.Cmd {
+func (k *Cluster) CommandIn(namespace, name string, args ...string) *exec.Cmd {
 	if path := filepath.Join(k.Bin, name); exists(path) {
 		name = path
 	}

@@ -19,7 +19,8 @@ import (
 )
 
 func (k *Cluster) startMaster() {
-	k.run("etcd", "--data-dir", k.Path("etcd"), "--unsafe-no-fsync", "--log-level", "error")
+	clients := "http://127.0.0.1:2379,http://" + net.JoinHostPort(k.masterIP(), "2379")
+	k.run("etcd", "--data-dir", k.Path("etcd"), "--unsafe-no-fsync", "--log-level", "error", "--listen-client-urls", clients, "--advertise-client-urls", clients)
 	k.StartServer()
 	if k.options.ServerOnly {
 		k.Await("the API server answers", k.Answers)

@@ -51,7 +51,9 @@ func buildDNS(t *testing.T, bin string) {
 // have been started with Options.DNS.
 func (k *Cluster) StartDNS() {
 	k.T.Helper()
-	manifest := strings.NewReplacer("IMAGE", SandboxImage, "ADDRESSES", k.both(dnsAddress, dnsAddress6)).Replace(dnsManifest)
+	addresses := k.both(dnsAddress, dnsAddress6)
+	first, _, _ := strings.Cut(addresses, ",")
+	manifest := strings.NewReplacer("IMAGE", SandboxImage, "ADDRESSES", addresses, "FIRST", first).Replace(dnsManifest)
 	if said, err := k.Kubectl(manifest, "apply", "-f", "-"); err != nil {
 		k.T.Fatalf("start the DNS server: %v: %s", err, said)
 	}
@@ -92,6 +94,7 @@ apiVersion: v1
 kind: Service
 metadata: {name: kube-dns, namespace: kube-system}
 spec:
+  clusterIP: "FIRST"
   clusterIPs: [ADDRESSES]
   ipFamilyPolicy: PreferDualStack
   selector: {k8s-app: kube-dns}

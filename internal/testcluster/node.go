@@ -205,7 +205,7 @@ func (k *Cluster) startNode(n *Node) {
 	k.makeCgroups(n)
 	self, err := os.Executable()
 	must.Succeed(t, err)
-	cmd := k.commandIn(n.Namespace, self)
+	cmd := k.CommandIn(n.Namespace, self)
 	cmd.Env = append(os.Environ(), nodeVariable+"="+folder, "WT_TEST_PROGRAMS="+k.Bin, "WT_TEST_ADDRESS="+n.Address, "WT_TEST_PODS="+k.both(PodNetwork, PodNetwork6), "WT_TEST_CGROUP="+n.cgroup, fmt.Sprint("WT_TEST_KUBE_PROXY=", !k.options.NoKubeProxy))
 	log, err := os.Create(folder + "/node.log")
 	must.Succeed(t, err)
