@@ -161,8 +161,8 @@ bench: root build ## Measure the figures of docs/performance.md (root, a quiet m
 # shows that each part works.
 PART := .
 
-bench-kubernetes: root build image ## Compare vrouter with other pod networks (root, a quiet machine, 35 minutes)
-	WINDTUNNEL_KUBERNETES=1 WINDTUNNEL_BIN="$(CURDIR)/bin" $(GO) test -count=1 -v -timeout 60m $(SHORT) -run 'TestKubernetes/$(PART)' ./internal/bench
+bench-kubernetes: root build image ## Compare vrouter with other pod networks (root, a quiet machine, 45 minutes)
+	WINDTUNNEL_KUBERNETES=1 WINDTUNNEL_BIN="$(CURDIR)/bin" $(GO) test -count=1 -v -timeout 90m $(SHORT) -run 'TestKubernetes/$(PART)' ./internal/bench
 
 # The largest file that git may hold, bytes: a program or a data set is larger.
 LARGEST := 1000000
