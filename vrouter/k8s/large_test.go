@@ -1,6 +1,7 @@
 package k8s
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -229,10 +230,14 @@ func (k *largeAgent) testManyPolicies(t *testing.T) {
 		state.Ports = append(state.Ports, p)
 	}
 	must.Succeed(t, k.fleet.Apply(k.ctx, state))
-	k.Await("the agent has entries of the policies", func() bool { return k.entries("identities") > 0 && k.entries("allows") > 0 })
-	t.Logf("%d identities, %d entries", k.entries("identities"), k.entries("allows"))
-	k.logMemory(t, "with the policies and pods too")
+	var attended sync.WaitGroup
+	attending, leave := context.WithCancel(k.ctx)
+	t.Cleanup(func() { leave(); attended.Wait() })
+	attended.Go(func() { k.fleet.Attend(attending, "other", fleet.Alive{Instance: "one"}, func() {}) })
 	last := k.datagrams(t)
+	silent := func() bool { return time.Since(*last.Load()) > 50*sendEvery }
+	must.EventuallyTrue(t, "the policies are in force", silent)
+	k.logMemory(t, "with the policies and pods too")
 	var allow, deny []time.Duration
 	for i := range largeChanges {
 		label := map[bool]string{true: "allowed", false: "other"}[i%2 == 0]
@@ -243,7 +248,7 @@ func (k *largeAgent) testManyPolicies(t *testing.T) {
 			allow = append(allow, last.Load().Sub(began))
 			continue
 		}
-		must.EventuallyTrue(t, "no packets arrive", func() bool { return time.Since(*last.Load()) > 50*sendEvery })
+		must.EventuallyTrue(t, "no packets arrive", silent)
 		deny = append(deny, last.Load().Sub(began))
 	}
 	among := fmt.Sprintf("a change of a label among %d policies and %d pods", largePolicies, largePods)
@@ -298,10 +303,12 @@ func (k *largeAgent) makePolicies() {
 // sendEvery is the time between two datagrams.
 const sendEvery = 500 * time.Microsecond
 
-// datagrams sends datagrams from fromPod to toPod until the end of the step. It returns when the last one arrived.
+// datagrams sends datagrams from fromPod to toPod until the end of the step. The result has the time at which the last one
+// arrived, or the beginning.
 func (k *largeAgent) datagrams(t *testing.T) *atomic.Pointer[time.Time] {
 	var last atomic.Pointer[time.Time]
-	last.Store(new(time.Time))
+	began := time.Now()
+	last.Store(&began)
 	to := netip.AddrPortFrom(largeAddress(toPod), udpPort)
 	var server, client *net.UDPConn
 	k.Await("the workloads have their addresses", func() bool {
