@@ -149,7 +149,7 @@ func (e *Experiment) queue(h *history, block, before int) []queued {
 
 // Remaining returns the number of the plan's trials that are not done: all without a History.
 func (e *Experiment) Remaining() int {
-	h := historyOf(e.History, e.Plan.Matrix != nil)
+	h := newHistory(e.History, e.Plan.Matrix != nil)
 	left := e.later(h, -1)
 	if e.Plan.Matrix != nil { // later does not look at the history
 		for t := range h.done {

@@ -23,7 +23,7 @@ const (
 // check fails if a stream's throughput contradicts the fabric's counters.
 func (m *meters) check(said tool.Measurement) error {
 	w := m.traffic.bench.scenario.Workload
-	if m.colocated() || (w.Kind != suite.TCPStream && w.Kind != suite.UDPStream) {
+	if m.colocated() || !w.Kind.Stream() {
 		return nil
 	}
 	from, to := m.measured(said)

@@ -106,7 +106,7 @@ var ErrNoneCounts = errors.New("no trial of the first block counts")
 // the context ends, it returns the context's cause; all finished attempts are
 // recorded.
 func (e *Experiment) Run(ctx context.Context) error {
-	h := historyOf(e.History, e.Plan.Matrix != nil)
+	h := newHistory(e.History, e.Plan.Matrix != nil)
 	if e.Plan.Matrix != nil {
 		e.Distance = condition.Off // each pair of hosts has another distance
 	}

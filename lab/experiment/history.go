@@ -21,10 +21,8 @@ type history struct {
 	lean    bool            // keep no samples
 }
 
-func newHistory(samples []sample.Sample) *history { return historyOf(samples, false) }
-
-// historyOf is newHistory, but if lean is true the history keeps no samples.
-func historyOf(samples []sample.Sample, lean bool) *history {
+// newHistory counts the samples. If lean is true, the history does not keep them.
+func newHistory(samples []sample.Sample, lean bool) *history {
 	h := &history{tried: map[Trial]int{}, done: map[Trial]bool{}, gated: map[Trial]bool{}, valid: map[string]int{}, invalid: map[string]int{}, repeats: map[int]int{}, firsts: map[int]int{}, lean: lean}
 	for _, s := range samples {
 		h.add(s)
@@ -81,7 +79,7 @@ func (h *history) forgiven() *history {
 	for i := range h.samples {
 		condition.Forgive(&h.samples[i])
 	}
-	return newHistory(h.samples)
+	return newHistory(h.samples, false)
 }
 
 // A run whose newest trials mostly fail would last for hours, even if most of its trials before

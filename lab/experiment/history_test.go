@@ -47,7 +47,7 @@ func TestAResumedRunRepeatsTrialsThatCanSucceed(t *testing.T) {
 		for i := range c.attempts {
 			c.attempts[i].Scenario, c.attempts[i].Attempt = "a", i
 		}
-		h := newHistory(c.attempts)
+		h := newHistory(c.attempts, false)
 		if got := h.done[Trial{Scenario: "a"}]; got != c.done {
 			t.Errorf("%s: done is %v", name, got)
 		}

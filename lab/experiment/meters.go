@@ -396,8 +396,7 @@ func headers(c resolved, mtu int) int {
 	if !ok {
 		added = c.Fabric.MTU - mtu
 	}
-	switch c.Workload.Kind {
-	case suite.UDPStream, suite.UDPRR:
+	if c.Workload.Kind.UDP() {
 		return meter.UDPHeaders(c.Workload.IPVersion) + added
 	}
 	return meter.TCPHeaders(c.Workload.IPVersion) + added

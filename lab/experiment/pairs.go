@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"errors"
+	"maps"
 	"math/rand/v2"
 
 	"windtunnel/lab/probe"
@@ -111,9 +112,7 @@ func skipsOfPairs(plan *suite.Plan, x testbed.Executor, facts []*probe.Facts) ma
 		if len(lacking) == plan.Matrix.Len() {
 			lacking = map[string]string{plan.Scenarios[i].ID: first}
 		}
-		for id, why := range lacking {
-			skips[id] = why
-		}
+		maps.Copy(skips, lacking)
 	}
 	return skips
 }

@@ -54,7 +54,7 @@ func TestOnlyThePairsOfAHostThatLacksSomethingAreSkipped(t *testing.T) {
 		t.Errorf("skipped are also %v", skips)
 	}
 	e := &Experiment{Plan: plan, Seed: 1, Skipped: Skips(plan, &choosy{})}
-	if got := len(e.queue(newHistory(nil), 0, 0)); got != 8 { // 6 of plain, 2 of six
+	if got := len(e.queue(newHistory(nil, false), 0, 0)); got != 8 { // 6 of plain, 2 of six
 		t.Errorf("a block has %d trials, want 8", got)
 	}
 	plan.Skipped = e.Skipped

@@ -20,9 +20,8 @@ func Limit(sender, receiver *Delta, f Facts, w suite.Workload, fabric suite.Fabr
 	if w.Direction == suite.Both {
 		ways = 2
 	}
-	stream := w.Kind == suite.TCPStream || w.Kind == suite.UDPStream
 	switch by := busiest(sender, receiver, f); {
-	case stream && w.Rate > 0 && max(ms[sample.Throughput], ms[sample.SenderThroughput]) >= reached*float64(w.Rate)*ways:
+	case w.Kind.Stream() && w.Rate > 0 && max(ms[sample.Throughput], ms[sample.SenderThroughput]) >= reached*float64(w.Rate)*ways:
 		return sample.RateLimit
 	case fabric.Rate > 0 && !f.Colocated && ms[sample.FabricBits] >= reached*float64(fabric.Rate)*float64(max(fabric.Links, 1))*ways:
 		return sample.LinkLimit
@@ -30,7 +29,7 @@ func Limit(sender, receiver *Delta, f Facts, w suite.Workload, fabric suite.Fabr
 		return by
 	case w.Kind == suite.TCPStream || w.Load > 0:
 		return sample.WindowLimit
-	case !stream:
+	case !w.Kind.Stream():
 		return sample.TripLimit
 	}
 	return ""

@@ -109,7 +109,7 @@ func TestProgramsAreFoundWithTheirVersions(t *testing.T) {
 		t.Errorf("the programs are %+v and %+v, want only the second with a path", got[4], got[5])
 	}
 	e := Probe().Environment(list)
-	if e.Tools["wt-good"] != "good 1.2.3" || e.Tools["wt-mute"] == "" || e.Kernel == "" || e.CPUs == 0 || e.Version == "" {
+	if e.Tools["wt-good"] != "good 1.2.3" || e.Tools["wt-mute"] == "" || e.Kernel == "" || e.CPUs == 0 {
 		t.Errorf("the environment is %+v, want the versions of the tools and the machine's facts", e)
 	}
 	if got, want := e.Sysctls["net.core.netdev_max_backlog"], text("/proc/sys/net/core/netdev_max_backlog"); got != want || want == "" {

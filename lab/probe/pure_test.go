@@ -1,7 +1,6 @@
 package probe
 
 import (
-	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -160,19 +159,6 @@ func TestMissingFeaturesHaveAReasonAndARemedy(t *testing.T) {
 	f.Features = []Finding{{Feature: features[0], Works: true}}
 	if reason, _, missing := f.Missing(Netns); missing || reason != "" {
 		t.Errorf("namespaces are missing because %q (%v), want that they work", reason, missing)
-	}
-}
-
-func TestBuildInformation(t *testing.T) {
-	info := &debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}, Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"}}}
-	if v, r := build(info); v != "v1.2.3" || r != "abc+changes" {
-		t.Errorf("the build is %q of revision %q, want v1.2.3 of abc+changes", v, r)
-	}
-	if v, r := build(&debug.BuildInfo{}); v != "(devel)" || r != "" {
-		t.Errorf("the build is %q of revision %q, want (devel) without a revision", v, r)
-	}
-	if v, _ := build(nil); v != "unknown" {
-		t.Errorf("the build without information is %q, want unknown", v)
 	}
 }
 

@@ -143,6 +143,9 @@ const (
 	UDPRR     Kind = "udp_rr"
 )
 
+// Stream reports whether the traffic is a stream.
+func (k Kind) Stream() bool { return k == TCPStream || k == UDPStream }
+
 // Exchange reports whether the traffic is request/response and not a stream.
 func (k Kind) Exchange() bool { return k == TCPRR || k == TCPCRR || k == UDPRR }
 

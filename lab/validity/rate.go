@@ -8,10 +8,6 @@ import (
 	"windtunnel/lab/units"
 )
 
-func (v *verdict) isStream() bool {
-	return v.Workload.Kind == suite.TCPStream || v.Workload.Kind == suite.UDPStream
-}
-
 // offTarget compares the sent rate with the requested one. Lost datagrams and late
 // TCP bytes count as sent. If the network slows the sender by a tenth or more, trials
 // at that rate cannot be compared.
@@ -20,7 +16,7 @@ func (v *verdict) offTarget() {
 		v.offPace(asked)
 		return
 	}
-	if !v.isStream() || v.Workload.Rate <= 0 {
+	if !v.Workload.Kind.Stream() || v.Workload.Rate <= 0 {
 		return
 	}
 	offered, ok := v.metric(sample.OfferedRate)

@@ -85,7 +85,7 @@ func percentOf(part, whole float64) float64 {
 // unsteady judges streams only. The rate of transactions in a step depends on the
 // network's delays, not on its capacity.
 func (v *verdict) unsteady() {
-	if !v.isStream() {
+	if !v.Workload.Kind.Stream() {
 		return
 	}
 	s := inside(v.Series, v.Window)

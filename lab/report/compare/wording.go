@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 
 	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/units"
@@ -95,8 +94,7 @@ func bracketed(iv *quantity.Interval) string {
 	}
 	shown := *iv
 	shown.N = max(shown.N, 2) // with one run for each side the ratio still has an interval
-	median, bounds := quantity.Scale{By: 1}.Figure(shown)
-	return strings.TrimSpace(median + " " + bounds)
+	return quantity.Scale{By: 1}.PrintInterval(shown)
 }
 
 // tenths prints a fraction as "5.1 %", with more digits where it would read as

@@ -27,12 +27,12 @@ func Findings(x *model.HostMatrix) []string {
 	}
 	slow := chosen(x, func(f *model.PairFigure) (*quantity.Interval, bool) { return f.Ratio, f.Slow })
 	for _, f := range slow[:min(len(slow), model.MostNamed)] {
-		lines.Say("%s: %s is slow: %s, %s of the upper quartile of all pairs (%s).", x.Scenario, f.HostPair(), figure(x, f), f.Ratio.Percent(), scale(x).Print(x.Reference))
+		lines.Say("%s: %s is slow: %s, %s of the upper quartile of all pairs (%s).", x.Scenario, f.HostPair(), scale(x).PrintInterval(*f.Figure), f.Ratio.Percent(), scale(x).Print(x.Reference))
 	}
 	lines.SayIf(len(slow) > model.MostNamed, "%s: %d further pairs are slow; the matrix marks them.", x.Scenario, len(slow)-model.MostNamed)
 	lopsided := chosen(x, func(f *model.PairFigure) (*quantity.Interval, bool) { return f.Reverse, f.Asymmetric })
 	for _, f := range lopsided[:min(len(lopsided), model.MostNamed)] {
-		lines.Say("%s: %s and %s are asymmetric: %s to %s is %s, %s of the opposite direction.", x.Scenario, f.From, f.To, f.From, f.To, figure(x, f), f.Reverse.Percent())
+		lines.Say("%s: %s and %s are asymmetric: %s to %s is %s, %s of the opposite direction.", x.Scenario, f.From, f.To, f.From, f.To, scale(x).PrintInterval(*f.Figure), f.Reverse.Percent())
 	}
 	lines.SayIf(len(lopsided) > model.MostNamed, "%s: %d further pairs are asymmetric; the matrix marks them.", x.Scenario, len(lopsided)-model.MostNamed)
 	lines.SayIf(len(slow)+len(lopsided) == 0, "%s: no pair is certainly slow or asymmetric by more than %s. The median of the pairs is %s.", x.Scenario, quantity.Percentage(slowLimit), scale(x).Print(x.Median))
@@ -56,12 +56,6 @@ func chosen(x *model.HostMatrix, is func(*model.PairFigure) (ratio *quantity.Int
 
 // scale returns the unit in which all figures of the matrix are printed.
 func scale(x *model.HostMatrix) quantity.Scale { return quantity.ScaleOf(x.Metric, x.Reference) }
-
-// figure prints the figure of a pair with its interval.
-func figure(x *model.HostMatrix, f *model.PairFigure) string {
-	median, bounds := scale(x).Figure(*f.Figure)
-	return strings.TrimSpace(quantity.WithUnit(median, scale(x).Unit) + " " + bounds)
-}
 
 // MostMatrixHosts is the maximum number of hosts whose matrix a reader gets. A larger one
 // is in the JSON.

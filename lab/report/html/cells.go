@@ -81,7 +81,7 @@ func (b *builder) duplexes(system string) (half, full []*model.Scenario, left in
 		s := &b.r.Scenarios[i]
 		switch {
 		case s.Workload.Rate > 0: // the workload limits it, not the setting
-		case s.System != system || s.Workload.Kind != suite.TCPStream && s.Workload.Kind != suite.UDPStream:
+		case s.System != system || !s.Workload.Kind.Stream():
 		case s.Throughput == nil:
 			left++
 		case s.Workload.Direction == suite.Both:

@@ -187,11 +187,10 @@ func (b *builder) dot(c *model.Comparison) (d dot, ok bool) {
 	if _, ok := b.keyName(c); !ok && c.Metric != sample.LatencyP99 {
 		return dot{}, false
 	}
-	median, bounds := quantity.Scale{By: 1}.Figure(c.Ratio)
 	d = dot{
 		Subject: c.Subject, Baseline: c.Baseline, Paint: b.paints[c.Subject],
 		Median: c.Ratio.Median, Low: c.Ratio.Low, High: c.Ratio.High, Distinct: c.Distinct,
-		Text: strings.TrimSpace(median + " " + bounds), Mark: markOfComparison(c), Noisy: c.Verdict == model.TooNoisy,
+		Text: quantity.Scale{By: 1}.PrintInterval(c.Ratio), Mark: markOfComparison(c), Noisy: c.Verdict == model.TooNoisy,
 	}
 	d.Label = suite.Group(c.Subject) + " / " + suite.Group(c.Baseline)
 	if !b.oneWorkload(c) {

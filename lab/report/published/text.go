@@ -77,8 +77,7 @@ func MeasuredRatioText(c *model.PublishedCell) string {
 	if c.MeasuredRatio == nil {
 		return ""
 	}
-	median, bounds := quantity.Scale{By: 1}.Figure(*c.MeasuredRatio)
-	return strings.TrimSpace(median + " " + bounds)
+	return quantity.Scale{By: 1}.PrintInterval(*c.MeasuredRatio)
 }
 
 // Verdict prints the agreement with its reason, or the reason why there is none.

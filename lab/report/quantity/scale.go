@@ -77,6 +77,12 @@ func (s Scale) Figure(iv Interval) (median, bounds string) {
 	return median, bounds
 }
 
+// PrintInterval prints an interval in this scale as "940 Mbit/s [931, 948]".
+func (s Scale) PrintInterval(iv Interval) string {
+	median, bounds := s.Figure(iv)
+	return strings.TrimSpace(WithUnit(median, s.Unit) + " " + bounds)
+}
+
 // Print prints one value in this scale with its unit.
 func (s Scale) Print(v float64) string {
 	v = s.three(v)

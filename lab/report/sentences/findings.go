@@ -85,11 +85,11 @@ func fastest(r *model.Report, brief bool) (sentences []string) {
 		var reach []string
 		for _, s := range field[:min(len(field), 2)] {
 			scale := quantity.ScaleOf(m, s.Interval(m).Median)
-			median, bounds := scale.Figure(*s.Interval(m))
+			shown := *s.Interval(m)
 			if brief {
-				bounds = ""
+				shown.N = 1 // without bounds
 			}
-			reach = append(reach, s.ID+" reaches "+strings.TrimSpace(quantity.WithUnit(median, scale.Unit)+" "+bounds))
+			reach = append(reach, s.ID+" reaches "+scale.PrintInterval(shown))
 		}
 		switch {
 		case len(field) == 0:
