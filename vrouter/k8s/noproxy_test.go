@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -49,6 +50,7 @@ func (k *installation) testOutside(t *testing.T) {
 	k.await("both pods are ready", func() bool { return k.isReady("default", "outside-0") && k.isReady("default", "outside-1") })
 	var pod pod
 	must.Succeed(t, json.Unmarshal([]byte(k.kubectl("", "get", "pod", "outside-1", "-o", "json")), &pod))
+	check := k.kubectl("", "get", "service", "outside-local", "-o", "jsonpath={.spec.healthCheckNodePort}")
 	for version, ip := range pod.Status.PodIPs {
 		family, external := "-4", "198.51.100."
 		if ip.IP.Is6() {
@@ -85,6 +87,13 @@ func (k *installation) testOutside(t *testing.T) {
 				said, err := k.OnNode(n, "nsenter", "--net="+k.space(n, ip.IP.String()), "ss", "-Htan", "state", "time-wait")
 				if err != nil || !strings.Contains(said, ":"+outside+"]:") && !strings.Contains(said, "["+outside+"]:") {
 					t.Errorf("the pod does not see the address %s of the client of a service for clients of its node: %v:\n%s", outside, err, said)
+				}
+			}
+			for port, want := range map[string]int{fmt.Sprint(healthPort): http.StatusOK, check: []int{http.StatusServiceUnavailable, http.StatusOK}[i]} {
+				client := http.Client{Transport: &http.Transport{DialContext: k.Dial, DisableKeepAlives: true}}
+				answer, err := client.Get("http://" + net.JoinHostPort(at, port) + "/healthz")
+				if err != nil || answer.StatusCode != want {
+					t.Errorf("a load balancer asks port %s of %s: %v, %+v, want %d", port, n.Name, err, answer, want)
 				}
 			}
 			first := k.answer(net.JoinHostPort(at, "30092"))

@@ -40,6 +40,8 @@ func followServices(config *rest.Config, e *events, outside bool) (func(ctx cont
 		return nil, err
 	}
 	return func(ctx context.Context, set func([]service.Service) error) {
+		health := healthServers{port: healthPort}
+		defer health.close()
 		changed := make(chan struct{}, 1)
 		all, err := watchAll(ctx, e.log, services, "services", &corev1.Service{}, slimService, changed)
 		endpoints, err2 := watchAll(ctx, e.log, slices, "endpointslices", &discoveryv1.EndpointSlice{}, slimEndpoints(e.node), changed)
@@ -57,6 +59,12 @@ func followServices(config *rest.Config, e *events, outside bool) (func(ctx cont
 				e.log.Warn("cannot write the cluster's services to the data path; trying again", "error", err)
 				again = time.After(lookPause)
 				problems = append(problems, problem{aboutNode(e.node), servicesNotSet, "cannot write the cluster's services to the data path, so this node does not see changes of services; see the log of the agent's pod"})
+			}
+			if outside {
+				if err := health.keep(known); err != nil {
+					e.log.Warn("cannot do all the work of kube-proxy; trying again", "error", err)
+					again = time.After(lookPause)
+				}
 			}
 			e.report("services", problems)
 			select {
@@ -133,6 +141,7 @@ func slimService(object any) (any, error) {
 		Type: s.Spec.Type, ClusterIPs: s.Spec.ClusterIPs, Ports: s.Spec.Ports, SessionAffinity: s.Spec.SessionAffinity,
 		SessionAffinityConfig: s.Spec.SessionAffinityConfig, InternalTrafficPolicy: s.Spec.InternalTrafficPolicy,
 		ExternalTrafficPolicy: s.Spec.ExternalTrafficPolicy, ExternalIPs: s.Spec.ExternalIPs, LoadBalancerSourceRanges: s.Spec.LoadBalancerSourceRanges,
+		HealthCheckNodePort: s.Spec.HealthCheckNodePort,
 	}}, nil
 }
 
@@ -235,6 +244,10 @@ func outsideOf(s *corev1.Service, key service.Key, p corev1.ServicePort, endpoin
 	o.Backends = backendsOf(key, p, endpoints, o.Local)
 	if o.Local {
 		o.All = backendsOf(key, p, endpoints, false)
+		if o.HealthPort = uint16(s.Spec.HealthCheckNodePort); o.HealthPort != 0 {
+			ready, _ := endpointsFor(key, p, endpoints, true)
+			o.Ready = len(ready)
+		}
 	}
 	return o
 }
@@ -292,11 +305,19 @@ func changesPortOfSCTP(s service.Service) bool {
 // backendsOf returns the ready endpoints of a port, sorted. If there are none, it returns the endpoints that are
 // terminating but still serving, as kube-proxy does.
 func backendsOf(key service.Key, p corev1.ServicePort, endpoints []*discoveryv1.EndpointSlice, local bool) []netip.AddrPort {
+	ready, ending := endpointsFor(key, p, endpoints, local)
+	if len(ready) == 0 {
+		return ending
+	}
+	return ready
+}
+
+// endpointsFor returns the endpoints of a port that are ready, and those that are terminating but still serving, sorted.
+func endpointsFor(key service.Key, p corev1.ServicePort, endpoints []*discoveryv1.EndpointSlice, local bool) (ready, ending []netip.AddrPort) {
 	family := discoveryv1.AddressTypeIPv6
 	if key.Address.Is4() {
 		family = discoveryv1.AddressTypeIPv4
 	}
-	var ready, ending []netip.AddrPort
 	for _, slice := range endpoints {
 		if slice.AddressType != family {
 			continue
@@ -319,11 +340,9 @@ func backendsOf(key service.Key, p corev1.ServicePort, endpoints []*discoveryv1.
 			}
 		}
 	}
-	if len(ready) == 0 {
-		ready = ending
-	}
 	slices.SortFunc(ready, netip.AddrPort.Compare)
-	return slices.Compact(ready)
+	slices.SortFunc(ending, netip.AddrPort.Compare)
+	return slices.Compact(ready), slices.Compact(ending)
 }
 
 func value[T any](p *T) (v T) {

@@ -46,6 +46,10 @@ type Outside struct {
 	Local     bool             // clients outside the node reach only backends of the node, and keep their address
 	Backends  []netip.AddrPort // for clients outside the node
 	All       []netip.AddrPort // if Local: for the node and its workloads
+	// HealthPort is a port of the node at which a load balancer asks whether Ready, the number of the node's workloads that
+	// serve, is above 0. 0: none.
+	HealthPort uint16
+	Ready      int
 }
 
 // Equal reports whether the data path has the same entries for both. The order of backends matters.
