@@ -19,7 +19,7 @@ const healthPort = 10256
 // healthServers answer load balancers in place of kube-proxy: on port, and on the healthCheckNodePort of each service
 // with externalTrafficPolicy Local.
 type healthServers struct {
-	port uint16
+	port    uint16
 	mu      sync.Mutex
 	checks  map[uint16]healthCheck
 	running map[uint16]*http.Server
