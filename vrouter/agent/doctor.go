@@ -9,12 +9,12 @@ import (
 	"strings"
 
 	"github.com/safchain/ethtool"
-	"golang.org/x/sys/unix"
 
 	"windtunnel/internal/phrase"
 	"windtunnel/vrouter/agent/netdev"
 	"windtunnel/vrouter/agent/reconcile"
 	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/direct"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
@@ -122,11 +122,7 @@ func labelFinding(v *snapshot) api.Finding {
 
 // kernelFinding reports the kernel's release.
 func kernelFinding() api.Finding {
-	release := "of an unknown release"
-	var u unix.Utsname
-	if unix.Uname(&u) == nil {
-		release = unix.ByteSliceToString(u.Release[:])
-	}
+	release := datapath.KernelRelease()
 	f := api.Finding{Topic: "kernel", Level: api.LevelOK, Text: "Linux " + release}
 	var major, minor int
 	if n, _ := fmt.Sscanf(release, "%d.%d", &major, &minor); n == 2 && (major < 6 || major == 6 && minor < 1) {

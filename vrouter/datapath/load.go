@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pinned are the maps that outlive the agent; the others belong to one loading.
+// pinned are the maps that outlive the agent; the others belong to one loading. The value is true if a trace reads the map:
+// it has maps of its own in place of the others, so that it changes no counter.
 var pinned = map[string]bool{
 	"settings": true, "vifs": true, "vrfs": true, "nexthop_entries": true, "nexthops": true, "members": true, "hosts4": true, "hosts6": true,
 	"lpm4": true, "lpm6": true, "bridge": true, "ilm": true, "vnis": true, "remotes": true, "senders": true, "learned_mtus": true,
-	"policies": true, "more_rules": true, "policy_generations": true, "services": true, "backends": true, "service_ranges": true, "nats": true, "floatings": true, "affinities": true, "flows": true, "fragments": true, "vif_stats": true, "vrf_stats": true, "drops": true,
-	"fallbacks": true,
-	"outcomes":  true, "drop_log": true,
-	"vif_flows_begun": true, "vif_flows_ended": true, "vrf_flows_begun": true, "vrf_flows_ended": true,
+	"policies": true, "more_rules": true, "policy_generations": true, "services": true, "backends": true, "service_ranges": true, "nats": true, "floatings": true, "affinities": true, "flows": true,
+	"fragments": false, "vif_stats": false, "vrf_stats": false, "drops": false, "fallbacks": false, "outcomes": false, "drop_log": false,
+	"vif_flows_begun": false, "vif_flows_ended": false, "vrf_flows_begun": false, "vrf_flows_ended": false,
 }
 
 // readPrograms reads the programs and sets their constants and the sizes of their maps. The result needs
@@ -52,7 +52,7 @@ func (d *Datapath) load() (err error) {
 		return err
 	}
 	for name, m := range spec.Maps {
-		if pinned[name] {
+		if _, is := pinned[name]; is {
 			m.Pinning = ebpf.PinByName
 		}
 	}

@@ -553,3 +553,27 @@ func TestPacketsFromOutsideEnterTheNetworkFromAnotherNode(t *testing.T) {
 		}
 	}
 }
+
+// A trace follows the tables of the translation too, and begins no flow.
+func TestATraceOfAPacketToTheOutsideShowsTheAddressOfThePool(t *testing.T) {
+	for name, a := range outsides {
+		for kind, c := range map[string]struct {
+			tables func(*fib.Tables)
+			source netip.Addr
+		}{"the node's": {withPool(1024, 65535, false), a.pool}, "floating": {withFloating(false), a.floating}} {
+			t.Run(name+" "+kind, func(t *testing.T) {
+				r := newRig(t, model.MPLSoUDP, false, c.tables)
+				s := segment{from: netip.AddrPortFrom(a.workload, 5000), to: netip.AddrPortFrom(a.outside, 53), protocol: unix.IPPROTO_UDP}
+				steps, code, err := r.Trace(r.vif, frame(macA, model.RouterMAC, s.packet(t)))
+				must.Succeed(t, err)
+				at := slices.IndexFunc(steps, func(s TraceStep) bool { return s.Kind == TraceNAT })
+				if at < 0 || steps[at].Address != c.source || code != actRedirect {
+					t.Errorf("the steps are %+v with action %d, want one with the address %s", steps, code, c.source)
+				}
+				flows := 0
+				must.Succeed(t, r.Flows(func(FlowKey, Flow) bool { flows++; return true }))
+				must.Equal(t, 0, flows)
+			})
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"reflect"
 
 	"github.com/cilium/ebpf"
 
@@ -118,14 +119,13 @@ func (d *Datapath) loadTracing() (*ebpf.Collection, error) {
 	if err := spec.Variables["tracing"].Set(uint32(1)); err != nil {
 		return nil, fmt.Errorf("turn tracing on: %w", err)
 	}
-	m := &d.maps
-	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: map[string]*ebpf.Map{
-		"settings": m.Settings, "vifs": m.Vifs, "vrfs": m.Vrfs, "nexthop_entries": m.NexthopEntries, "nexthops": m.Nexthops, "members": m.Members,
-		"hosts4": m.Hosts4, "hosts6": m.Hosts6, "lpm4": m.Lpm4, "lpm6": m.Lpm6, "bridge": m.Bridge,
-		"ilm": m.Ilm, "vnis": m.Vnis, "remotes": m.Remotes, "learned_mtus": m.LearnedMtus,
-		"policies": m.Policies, "more_rules": m.MoreRules, "policy_generations": m.PolicyGenerations, "identities": m.Identities, "allows": m.Allows, "flows": m.Flows,
-		"services": m.Services, "backends": m.Backends, "service_ranges": m.ServiceRanges, "affinities": m.Affinities,
-	}})
+	tables := map[string]*ebpf.Map{"identities": d.maps.Identities, "allows": d.maps.Allows}
+	for field, m := range reflect.ValueOf(d.maps).Fields() {
+		if name := field.Tag.Get("ebpf"); pinned[name] {
+			tables[name] = m.Interface().(*ebpf.Map)
+		}
+	}
+	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: tables})
 	if err != nil {
 		return nil, explain(err)
 	}
