@@ -15,3 +15,12 @@ func For(ctx context.Context, d time.Duration) error {
 		return context.Cause(ctx)
 	}
 }
+
+// Wake sends to a channel with room for one value. It sends nothing if a value is already waiting: the receiver then handles
+// both reasons at once.
+func Wake(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"windtunnel/internal/pause"
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/agent/follow"
 	"windtunnel/vrouter/agent/reconcile"
@@ -189,10 +190,7 @@ func (b *bgpSessions) start(self model.Node, paths []bgp.Path) {
 		if lost {
 			to = b.lost
 		}
-		select {
-		case to <- struct{}{}:
-		default:
-		}
+		pause.Wake(to)
 	})
 	if err != nil {
 		b.end(false, err.Error())

@@ -68,18 +68,11 @@ func hostsOf(want *reconcile.Desired) map[hostname][]netip.Addr {
 // answerDNS returns the answer to a DNS query of a port, of at most size bytes; nil: none.
 func (a *agent) answerDNS(l *dhcp.Lease, query []byte, size int) []byte {
 	v := a.snapshot.Load()
-	f := dns.Forwarder{Resolvers: a.config.Resolvers, Dial: a.dialResolver}
+	f := dns.Forwarder{Resolvers: a.config.Resolvers, Dial: func(_ context.Context, resolver netip.Addr) (net.Conn, error) {
+		return a.dialUDP(netip.AddrPortFrom(resolver, 53))
+	}}
 	return f.Answer(context.Background(), query, dns.Zone{Name: l.Network, Port: func(name string) ([]netip.Addr, bool) {
 		addresses, ok := v.hosts()[hostname{l.Network, name}]
 		return addresses, ok
 	}}, size)
-}
-
-// dialResolver opens a UDP socket to a resolver, in the node's network namespace.
-func (a *agent) dialResolver(_ context.Context, resolver netip.Addr) (conn net.Conn, err error) {
-	err = a.space.Do(func() error {
-		conn, err = net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(resolver, 53)))
-		return err
-	})
-	return conn, err
 }

@@ -13,13 +13,16 @@ import (
 func (a *agent) newExporter() *ipfix.Exporter {
 	a.export = time.NewTicker(time.Hour)
 	a.export.Stop()
-	return ipfix.New(a.config.Node, func(collector netip.AddrPort) (conn net.Conn, err error) {
-		err = a.space.Do(func() error {
-			conn, err = net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(collector))
-			return err
-		})
-		return conn, err
+	return ipfix.New(a.config.Node, a.dialUDP)
+}
+
+// dialUDP opens a UDP socket in the node's network namespace.
+func (a *agent) dialUDP(to netip.AddrPort) (conn net.Conn, err error) {
+	err = a.space.Do(func() error {
+		conn, err = net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to))
+		return err
 	})
+	return conn, err
 }
 
 // configureExport gives the exporter the settings, ports and networks of a pass. Before a change of the settings, it exports

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"windtunnel/internal/pause"
 )
 
 // Socket identifies a socket for tests and their replies: the packet socket of a device, or
@@ -281,10 +283,7 @@ func (t *Tester) become(x *target, s State, last uint32) {
 		return
 	}
 	x.state, x.last = s, last
-	select {
-	case t.changed <- struct{}{}:
-	default: // a value is already waiting for the reader
-	}
+	pause.Wake(t.changed)
 }
 
 func (t *Tester) sendFrame(ifindex int, frame []byte) {

@@ -97,10 +97,7 @@ func (f *Fleet) attendOnce(ctx context.Context, node string, me Alive, held func
 // hops then avoid these ports.
 func (f *Fleet) SetSilent(ports []string) {
 	f.silent.Store(&ports)
-	select {
-	case f.silentChanged <- struct{}{}:
-	default:
-	}
+	pause.Wake(f.silentChanged)
 }
 
 // hold returns the problem of the store if the copy does not catch up after a conflict.

@@ -243,10 +243,7 @@ func (f *Fleet) change(ch store.Changes) error {
 	}
 	touched := f.view.apply(ch)
 	if touched.leaks || slices.ContainsFunc(touched.hosts, f.concerns) {
-		select {
-		case f.moved <- struct{}{}:
-		default:
-		}
+		pause.Wake(f.moved)
 	}
 	f.absence.change(f.view, ch, time.Now())
 	f.noteAnswerLocked()

@@ -1,6 +1,10 @@
 package fleet
 
-import "sync"
+import (
+	"sync"
+
+	"windtunnel/internal/pause"
+)
 
 // Watcher collects changes of the state until Take is called. Changes are
 // coalesced.
@@ -28,10 +32,7 @@ func (w *Watcher) add(t Touched) {
 	w.mu.Lock()
 	w.touched.merge(t)
 	w.mu.Unlock()
-	select {
-	case w.C <- struct{}{}:
-	default:
-	}
+	pause.Wake(w.C)
 }
 
 // Take returns the changes since the last Take.

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"windtunnel/internal/pause"
 )
 
 // Prober sends echo requests to the underlay addresses of nodes. The kernels of these nodes
@@ -193,10 +195,7 @@ func (p *Prober) update(now, next time.Time) time.Time {
 	}
 	if !maps.Equal(silent, p.silent) {
 		p.silent = silent
-		select {
-		case p.changed <- struct{}{}:
-		default:
-		}
+		pause.Wake(p.changed)
 	}
 	return next
 }

@@ -18,6 +18,8 @@ import (
 
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+
+	"windtunnel/internal/pause"
 )
 
 // File is a store of one host: a bbolt database. One process can open it at a
@@ -46,13 +48,6 @@ type past struct {
 type fileWatch struct {
 	news  []Changes // guarded by File.mu
 	woken chan struct{}
-}
-
-func (w *fileWatch) wake() {
-	select {
-	case w.woken <- struct{}{}:
-	default: // a wake-up is already pending
-	}
 }
 
 // MaxHistory is the number of keys of past commits that a file store keeps in memory. A
@@ -355,7 +350,7 @@ func (f *File) publish(ch past) {
 	}
 	for w := range f.watches {
 		w.news = append(w.news, ch.Changes)
-		w.wake()
+		pause.Wake(w.woken)
 	}
 }
 

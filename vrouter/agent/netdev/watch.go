@@ -8,6 +8,8 @@ import (
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
+
+	"windtunnel/internal/pause"
 )
 
 // Event is a set of possible changes in the kernel.
@@ -103,10 +105,7 @@ func WatchMounts(ctx context.Context) (<-chan struct{}, error) {
 			} else if err != nil || fds[1].Revents != 0 {
 				return
 			}
-			select {
-			case changed <- struct{}{}:
-			default:
-			}
+			pause.Wake(changed)
 		}
 	}()
 	return changed, nil
