@@ -434,7 +434,7 @@ func TestOverlayTrafficHasEveryKindOfTrafficOnEverySystem(t *testing.T) {
 	p := plan(t, "overlay-traffic")
 	traffic := func(s suite.Scenario) string {
 		w := s.Workload
-		return fmt.Sprintf("%s %s, %d streams, %d B, %d pairs", w.Kind, w.Direction, w.Streams, w.Buffer, s.Pairs)
+		return fmt.Sprintf("%s %s, %d streams, %d B, %d pairs, %g lost", w.Kind, w.Direction, w.Streams, w.Buffer, s.Pairs, s.Fabric.Loss)
 	}
 	got := map[string][]string{}
 	for _, s := range p.Scenarios {
@@ -446,11 +446,12 @@ func TestOverlayTrafficHasEveryKindOfTrafficOnEverySystem(t *testing.T) {
 		}
 	}
 	want := []string{
-		"tcp_stream forward, 1 streams, 131072 B, 1 pairs", "tcp_stream both, 1 streams, 131072 B, 1 pairs",
-		"udp_stream forward, 1 streams, 64 B, 1 pairs", "udp_stream forward, 1 streams, 1400 B, 1 pairs",
-		"tcp_stream forward, 4 streams, 131072 B, 1 pairs", "tcp_stream forward, 16 streams, 131072 B, 1 pairs",
-		"tcp_stream forward, 64 streams, 131072 B, 1 pairs",
-		"tcp_stream forward, 1 streams, 131072 B, 4 pairs", "tcp_stream forward, 1 streams, 131072 B, 16 pairs",
+		"tcp_stream forward, 1 streams, 131072 B, 1 pairs, 0 lost", "tcp_stream both, 1 streams, 131072 B, 1 pairs, 0 lost",
+		"udp_stream forward, 1 streams, 64 B, 1 pairs, 0 lost", "udp_stream forward, 1 streams, 1400 B, 1 pairs, 0 lost",
+		"tcp_stream forward, 4 streams, 131072 B, 1 pairs, 0 lost", "tcp_stream forward, 16 streams, 131072 B, 1 pairs, 0 lost",
+		"tcp_stream forward, 64 streams, 131072 B, 1 pairs, 0 lost",
+		"tcp_stream forward, 1 streams, 131072 B, 4 pairs, 0 lost", "tcp_stream forward, 1 streams, 131072 B, 16 pairs, 0 lost",
+		"tcp_stream forward, 1 streams, 131072 B, 1 pairs, 0.001 lost",
 	}
 	for _, system := range []string{"bridge", "vxlan", "vrouter-direct", "vrouter-vxlan"} {
 		if diff := cmp.Diff(want, got[system]); diff != "" {

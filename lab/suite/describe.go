@@ -69,6 +69,9 @@ func (f Fabric) String() string {
 	if f.Delay > 0 {
 		s += ", " + units.FormatDuration(float64(f.Delay)) + " delay"
 	}
+	if f.Loss > 0 {
+		s += ", " + units.FormatPercent(f.Loss) + " lost"
+	}
 	if f.CPUs > 0 {
 		s += ", nodes of " + phrase.Count(f.CPUs, "CPU")
 	}

@@ -147,6 +147,7 @@ const (
 	leastShare     = 0.01 // of a node's CPU time
 	leastLoss      = 1e-6 // of a search for the highest rate
 	mostLoss       = 0.5
+	mostLinkLoss   = 0.1
 	mostPace       = 1e7  // requests per second
 	leastNumbered  = 16   // bytes of a datagram with a number
 	leastMTU       = 68   // RFC 791
@@ -212,6 +213,7 @@ var fabricKeys = mapping[fabricSpec]{
 		setOr("offload", choice(profiles...), func(f *fabricSpec) *Offload { return &f.Offload }, OffloadTCP, "TCP that the NIC segments. none: nothing; tcp: plain TCP; tunnel: plain and tunnelled TCP. The lab sets it on dedicated devices of hosts, and restores the devices. On other devices, a scenario is skipped if its NICs have another profile. Default of kind existing: the current settings of the NICs."),
 		setOr("rate", rate(mostRate), func(f *fabricSpec) *int64 { return &f.Rate }, 0, "Rate of each link on the wire, bits per second; 0 is as fast as the machine."),
 		setOr("delay", span(0, mostDelay), func(f *fabricSpec) *time.Duration { return &f.Delay }, 0, "Time that a frame is on its way on a link, one way; a round trip takes twice as much longer. Needs a wire."),
+		setOr("loss", fraction(leastLoss, mostLinkLoss), func(f *fabricSpec) *float64 { return &f.Loss }, 0, "Share of the frames that a link loses in each direction, at random, such as 0.1%. Needs a wire. Default: none."),
 		set("cpus", number(1, mostCPUs), func(f *fabricSpec) *int { return &f.CPUs }, "CPUs of each node, such as 2. Default: all that the machine has for a node. A scenario that needs more is skipped."),
 		set("cpu_share", fraction(leastShare, 1), func(f *fabricSpec) *float64 { return &f.CPUShare }, "Share of its CPUs' time that the programs of a node get, such as 25%. Work of the kernel in softirqs is not limited. Default: all."),
 		setOr("queues", number(1, mostQueues), func(f *fabricSpec) *int { return &f.Queues }, 1, "Receive queues of each NIC."),

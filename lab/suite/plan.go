@@ -218,7 +218,8 @@ type Fabric struct {
 	// Delay is how long a frame is on its way, one way, beside the time that the
 	// machine takes for it.
 	Delay  time.Duration `json:"delay_ns,omitempty"`
-	Queues int           `json:"queues"` // receive queues of each NIC, ≥ 1
+	Loss   float64       `json:"loss_ratio,omitempty"` // share of the frames that a link loses each way
+	Queues int           `json:"queues"`               // receive queues of each NIC, ≥ 1
 	// Steering is how a NIC chooses the receive queue of a frame.
 	Steering Steering `json:"steering,omitempty"`
 	// MovingQueues: the scheduler chooses the CPU of each receive queue, and changes it

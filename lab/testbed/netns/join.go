@@ -67,10 +67,10 @@ func (tb *Testbed) joinByWire() error {
 			}
 		}
 	}
-	if err := w.join(segments, bonded(f)); err != nil {
+	if err := w.join(segments, bonded(f), f.Loss > 0); err != nil {
 		return err
 	}
-	w.startClock(f.Offload)
+	w.startClock(f)
 	return nil
 }
 
@@ -167,8 +167,8 @@ func (tb *Testbed) joinByVeth() error {
 	if len(tb.nodes) != 2 || f.Links > 1 {
 		return fmt.Errorf("a plain veth pair joins 2 nodes by 1 link, not %d by %d; use `kind: wire`", len(tb.nodes), f.Links)
 	}
-	if f.Rate > 0 || f.Delay > 0 {
-		return errors.New("a plain veth pair has no rate and no delay; use `kind: wire`")
+	if f.Rate > 0 || f.Delay > 0 || f.Loss > 0 {
+		return errors.New("a plain veth pair has no rate, delay and loss; use `kind: wire`")
 	}
 	a, b := tb.nodes[0], tb.nodes[1]
 	v := space.Veth{Name: fabricDevice(0, 0), PeerName: fabricDevice(1, 0), MTU: f.MTU, Queues: f.Queues, MAC: mac('f', 0, 0), PeerMAC: mac('f', 1, 0)}

@@ -203,6 +203,9 @@ func (tb *Testbed) Describe() string {
 	if f.Delay > 0 {
 		fmt.Fprintf(&b, ", %v delay each way", f.Delay)
 	}
+	if f.Loss > 0 {
+		fmt.Fprintf(&b, ", %.4g %% of the frames lost each way", 100*f.Loss)
+	}
 	if f.CPUShare > 0 {
 		fmt.Fprintf(&b, ", %.3g %% of each node's CPU time", 100*f.CPUShare)
 	}

@@ -111,13 +111,13 @@ func CompleteTransmit(s *space.Space, device string) error {
 }
 
 // startClock attaches the programs that measure the time of the wire's work.
-func (w *wire) startClock(profile suite.Offload) {
+func (w *wire) startClock(f suite.Fabric) {
 	if w.unmetred != "" {
 		return
 	}
 	o := &w.objects
 	programs := []*ebpf.Program{o.ClockReceive, o.ClockDequeue, o.ClockSoftirqEntry, o.ClockSoftirqExit}
-	if profile == suite.OffloadNone { // only then do ports poll
+	if f.Offload == suite.OffloadNone || f.Loss > 0 { // only then do devices of the wire poll
 		programs = append(programs, o.ClockGro)
 	}
 	for _, p := range programs {
@@ -195,7 +195,12 @@ func (w *wire) configurePort(port string, f suite.Fabric) error {
 		return err
 	}
 	if f.Offload == suite.OffloadNone && f.Queues > 1 { // it polls, too
-		return numberQueues(w.space, l)
+		if err := numberQueues(w.space, l); err != nil {
+			return err
+		}
+	}
+	if f.Loss > 0 {
+		return w.configureLoss(port, f)
 	}
 	return nil
 }
@@ -303,19 +308,34 @@ func addFilter(s *space.Space, l netlink.Link, hook uint32, priority uint16, p *
 const maxPorts = 64 // of one segment; MAX_PORTS in bpf/wire.c
 
 // join lets the ports of each segment (one for each parallel link) reach each
-// other. oneStation: a node has the same addresses on every segment.
-func (w *wire) join(segments [][]string, oneStation bool) error {
+// other. oneStation: a node has the same addresses on every segment. lossy: each port has
+// the devices of configureLoss before it.
+func (w *wire) join(segments [][]string, oneStation, lossy bool) error {
 	for seg, names := range segments {
 		if len(names) > maxPorts {
 			return fmt.Errorf("%d nodes on one fabric: %d is the most", len(names), maxPorts)
 		}
-		var indexes []uint32
+		var indexes, ways []uint32 // of the ports, and of the devices by which frames go to them
 		for _, n := range names {
-			l, err := w.space.Link(n)
+			index, err := w.index(n)
 			if err != nil {
 				return err
 			}
-			indexes = append(indexes, uint32(l.Attrs().Index))
+			way := index
+			if lossy {
+				near, far := lossDevices(n)
+				arrival, err := w.index(far)
+				if err != nil {
+					return err
+				}
+				if way, err = w.index(near); err != nil {
+					return err
+				}
+				if err := w.objects.Ports.Put(arrival, wirePort{Peer: index}); err != nil {
+					return fmt.Errorf("tell the wire of device %s: %w", far, err)
+				}
+			}
+			indexes, ways = append(indexes, index), append(ways, way)
 		}
 		for i, index := range indexes {
 			p := wirePort{Segment: uint32(seg), Node: uint32(i)}
@@ -323,17 +343,25 @@ func (w *wire) join(segments [][]string, oneStation bool) error {
 				p.Stations = uint32(seg)
 			}
 			if len(indexes) == 2 {
-				p.Peer = indexes[1-i]
+				p.Peer = ways[1-i]
 			}
 			if err := w.objects.Ports.Put(index, p); err != nil {
 				return fmt.Errorf("tell the wire of port %s: %w", names[i], err)
 			}
-			if err := w.objects.Members.Put(uint32(seg*maxPorts+i), index); err != nil {
+			if err := w.objects.Members.Put(uint32(seg*maxPorts+i), ways[i]); err != nil {
 				return fmt.Errorf("tell the wire of port %s: %w", names[i], err)
 			}
 		}
 	}
 	return nil
+}
+
+func (w *wire) index(device string) (uint32, error) {
+	l, err := w.space.Link(device)
+	if err != nil {
+		return 0, err
+	}
+	return uint32(l.Attrs().Index), nil
 }
 
 // cut takes the carrier from both ends of a link.

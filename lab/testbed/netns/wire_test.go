@@ -281,7 +281,7 @@ func TestEachSideOfAPlainVethPairUsesItsOwnCPUs(t *testing.T) {
 	counter := &wire{space: tb.nodes[0].space} // for its programs only
 	must.Succeed(t, counter.load(fabric(nil), true))
 	defer counter.objects.Close()
-	counter.startClock(suite.OffloadTCP)
+	counter.startClock(suite.Fabric{Offload: suite.OffloadTCP})
 	defer counter.stopClock()
 	if counter.unmetred != "" {
 		t.Skip("places cannot be counted here: " + counter.unmetred)

@@ -208,15 +208,15 @@ static __always_inline void steer(struct __sk_buff *skb, __u32 port)
 	skb->queue_mapping = queue + 1; /* skb_record_rx_queue, linux/skbuff.h */
 }
 
-static __always_inline void flood(struct __sk_buff *skb, __u32 segment)
+static __always_inline void flood(struct __sk_buff *skb, const struct port *p)
 {
 	for (__u32 i = 0; i < MAX_PORTS; i++) {
-		__u32 key = segment * MAX_PORTS + i;
+		__u32 key = p->segment * MAX_PORTS + i;
 		__u32 *out = bpf_map_lookup_elem(&members, &key);
 
 		if (!out)
 			return;
-		if (*out == skb->ifindex)
+		if (i == p->node)
 			continue;
 		steer(skb, *out);
 		bpf_clone_redirect(skb, *out, 0);
@@ -259,7 +259,7 @@ int wire(struct __sk_buff *skb)
 			return bpf_redirect(*out, 0);
 		}
 	}
-	flood(skb, p->segment);
+	flood(skb, p);
 	return TC_ACT_SHOT;
 }
 

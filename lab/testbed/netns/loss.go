@@ -1,0 +1,83 @@
+package netns
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/space"
+	"windtunnel/lab/suite"
+	"windtunnel/lab/testbed"
+)
+
+// lossDevices names the pair of devices before a port that loses frames. The wire sends superframes to the near one, which
+// cuts them. The far one loses single frames and merges the others again, as GRO does. Its frames go on to the port, which cuts
+// them once more.
+func lossDevices(port string) (near, far string) { return "near" + port, "far" + port }
+
+// configureLoss adds the pair of devices before a port that loses frames.
+func (w *wire) configureLoss(port string, f suite.Fabric) error {
+	near, far := lossDevices(port)
+	if err := w.space.Pair(space.Veth{Name: near, PeerName: far, MTU: f.MTU, Queues: 1}, w.space); err != nil {
+		return err
+	}
+	for _, device := range []string{near, far} {
+		on, err := w.space.OffloadsOn(device)
+		if err != nil {
+			return err
+		}
+		off := testbed.NICOffloads(on, suite.OffloadNone)
+		off["rx-gro"] = device == far
+		if err := w.space.Offloads(device, off); err != nil {
+			return err
+		}
+		if err := w.space.DeviceSysctl("ipv6", device, "disable_ipv6", "1"); err != nil {
+			return err
+		}
+		l, err := w.space.Link(device)
+		if err != nil {
+			return err
+		}
+		if device == far {
+			err = errors.Join(w.lose(l, f.Loss), attachProgram(w.space, l, netlink.HANDLE_MIN_INGRESS, w.objects.Wire, wireProgWire))
+		} else {
+			err = errors.Join(lengthen(w.space, l), addQueue(w.space, l, 1))
+		}
+		if err != nil {
+			return err
+		}
+		if err := w.space.Up(device); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lose makes a device lose a share of the frames that it receives, at random.
+func (w *wire) lose(l netlink.Link, share float64) error {
+	const drop, pass = 1, 2 // XDP_DROP, XDP_PASS
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: "lose", Type: ebpf.XDP, Flags: unix.BPF_F_XDP_HAS_FRAGS, License: "Dual BSD/GPL",
+		Instructions: asm.Instructions{
+			asm.FnGetPrandomU32.Call(),
+			asm.LoadImm(asm.R1, int64(share*(1<<32)), asm.DWord),
+			asm.JLT.Reg(asm.R0, asm.R1, "lost"),
+			asm.Mov.Imm(asm.R0, pass),
+			asm.Return(),
+			asm.Mov.Imm(asm.R0, drop).WithSymbol("lost"),
+			asm.Return(),
+		},
+	})
+	if err == nil {
+		defer p.Close() // the device holds it from then on
+		err = w.space.Do(func() error { return netlink.LinkSetXdpFdWithFlags(l, p.FD(), unix.XDP_FLAGS_DRV_MODE) })
+	}
+	if err != nil {
+		return fmt.Errorf("lose frames by XDP on %s (needs Linux 5.18): %w", l.Attrs().Name, err)
+	}
+	return nil
+}
