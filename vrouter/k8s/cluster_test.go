@@ -79,12 +79,14 @@ func TestAClusterOfBothIPVersions(t *testing.T) {
 
 // A cluster without kube-proxy, whose nodes, pods and services have addresses of both IP versions.
 func TestAClusterWithoutKubeProxy(t *testing.T) {
-	k := install(t, testcluster.Options{Subnets: true, DualStack: true, NoKubeProxy: true})
+	k := install(t, testcluster.Options{Subnets: true, DualStack: true, NoKubeProxy: true, DNS: true})
 	before := k.inventory()
 	k.Step("one apply makes the nodes ready", k.testApply)
 	k.Step("pods on two nodes reach each other", k.testPods)
-	k.Step("the check finds that pods reach everything", func(t *testing.T) { k.testCheck(t, 2*14) })
+	k.Step("pods resolve names by the cluster's DNS server", k.testDNS)
+	k.Step("the check finds that pods reach everything", func(t *testing.T) { k.testCheck(t, 2*15) })
 	k.Step("clients everywhere reach a pod", k.testReach)
+	k.Step("the API server's proxy reaches pods and services", k.testProxy)
 	k.Step("clients outside reach services in every way", k.testOutside)
 	k.Step("a restart of the agents keeps connections and configuration", k.testRestart)
 	k.Step("deletion leaves nothing", func(t *testing.T) { k.testDeletion(t, before) })
