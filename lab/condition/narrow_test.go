@@ -40,7 +40,7 @@ func TestFiguresOfAWholeWindowAreUnchangedToTheLastBit(t *testing.T) {
 }
 
 // Half of the slices were slow and are left out.
-func TestFiguresAreThoseOfTheSlicesKept(t *testing.T) {
+func TestFiguresAreOfTheKeptSlices(t *testing.T) {
 	points := tenths(10, 4, 10, 4)
 	for _, i := range []int{1, 3} {
 		points[i].LeftOut, points[i].CPUDistance = sample.DistantSlice, 340

@@ -245,7 +245,7 @@ func TestAnOutcomeOfTheSystemIsAFlag(t *testing.T) {
 }
 
 // All figures leave out the slices at another distance.
-func TestFiguresAreThoseOfTheSlicesKept(t *testing.T) {
+func TestFiguresAreOfTheKeptSlices(t *testing.T) {
 	m, said := paperTrial(t)
 	m.apart(50, 50, 50, 50, 50, 50, 50, 50, 50, 50, 330, 330, 330, 330, 330)
 	// In the last 0.3 s of the window the rate is a third.
