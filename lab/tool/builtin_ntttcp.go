@@ -25,7 +25,6 @@ func (t BuiltinNTttcp) Supports(w suite.Workload) error {
 		{w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends from the sender only; direction %s is not possible", w.Direction)},
 		{w.Streams > ntttcpStreams, fmt.Sprintf("needs a port for each stream; the workload needs %d and a job has %d", w.Streams, ntttcpStreams)},
 		{w.Sendfile, "has no sendfile"},
-		{w.Kind == suite.UDPStream && w.Buffer > maxDatagram, fmt.Sprintf("sends datagrams of at most %d bytes, not %d", maxDatagram, w.Buffer)},
 		{w.Rate > 0 && !ntttcpPaces(w), fmt.Sprintf("limits the rate in steps of 1 KiB/s (-thr); %d bit/s in %d streams would be wrong by more than 1 %%", w.Rate, max(1, w.Streams))},
 	})
 }

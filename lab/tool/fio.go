@@ -33,7 +33,6 @@ func (t Fio) Supports(w suite.Workload) error {
 		{(w.Kind.Exchange() || w.Direction == suite.Both) && w.SendBuffer != w.ReceiveBuffer, fmt.Sprintf("sets one size for both socket buffers of an end (window_size); send %d and receive %d differ", w.SendBuffer, w.ReceiveBuffer)},
 		{w.Sendfile, "has no sendfile in its net engine"},
 		{connections > portsPerJob, fmt.Sprintf("needs a port for each connection; the workload needs %d and a job has %d", connections, portsPerJob)},
-		{w.Kind.UDP() && max(w.Buffer, w.Request) > maxDatagram, fmt.Sprintf("sends datagrams of at most %d bytes, not %d", maxDatagram, max(w.Buffer, w.Request))},
 		{w.Rate > 0 && w.StreamRate() < 800, fmt.Sprintf("limits the rate in whole bytes per second; %d bit/s in %d streams would be wrong by more than 1 %%", w.Rate, max(1, w.Streams))},
 	})
 }

@@ -14,10 +14,6 @@ import (
 // portsPerJob is the number of ports of a job, including the first.
 const portsPerJob = 16
 
-// maxDatagram is the largest UDP payload over IPv4. IPv6 allows 20 bytes more, which
-// no tool uses.
-const maxDatagram = 65507
-
 // cannot returns an error with the reason why a tool does not support a workload.
 func cannot(tool, format string, args ...any) error {
 	return fmt.Errorf("%s %s", tool, fmt.Sprintf(format, args...))

@@ -34,7 +34,6 @@ func (t Netperf) Supports(w suite.Workload) error {
 		{w.Sendfile && (w.Kind != suite.TCPStream || w.Direction != suite.Forward && w.Direction != ""), "uses sendfile for TCP streams from the sender only (TCP_SENDFILE)"},
 		{w.Sendfile && w.Streams > 1, fmt.Sprintf("makes one file for all TCP_SENDFILE processes, so it runs one such stream, not %d", w.Streams)},
 		{w.Rate > 0, "limits the rate only if it is built with --enable-intervals; packages are built without it"},
-		{w.Kind == suite.UDPStream && w.Buffer > maxDatagram, fmt.Sprintf("sends datagrams of at most %d bytes, not %d", maxDatagram, w.Buffer)},
 		{connections > netperfConnections, fmt.Sprintf("needs a port for each connection; the workload needs %d and a job has %d", connections, netperfConnections)},
 	})
 }

@@ -33,7 +33,6 @@ func (t NTttcp) Supports(w suite.Workload) error {
 		{w.SendBuffer > 0 || w.ReceiveBuffer > 0, "for Linux has no option for socket buffers (its -B limits the bandwidth)"},
 		{w.Sendfile, "has no sendfile"},
 		{w.Kind == suite.UDPStream && w.Rate > 0, "limits the rate of TCP only (--fq-rate-limit)"},
-		{w.Kind == suite.UDPStream && w.Buffer > maxDatagram, fmt.Sprintf("sends datagrams of at most %d bytes, not %d", maxDatagram, w.Buffer)},
 	})
 }
 

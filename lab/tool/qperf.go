@@ -37,7 +37,6 @@ func (t Qperf) Supports(w suite.Workload) error {
 		{w.Kind.Exchange() && w.ReceiveBuffer > 0, "sets socket buffers of its server only, but in request/response both ends receive"},
 		{w.NoDelay && w.Kind == suite.TCPStream, "cannot set TCP_NODELAY"},
 		{w.NoDelay && w.Kind == suite.TCPRR && w.Request > oneSegment, fmt.Sprintf("cannot set TCP_NODELAY, which matters for messages above one segment (%d bytes)", oneSegment)},
-		{w.Kind.UDP() && max(w.Buffer, w.Request) > maxDatagram, fmt.Sprintf("sends datagrams of at most %d bytes, not %d", maxDatagram, max(w.Buffer, w.Request))},
 	})
 }
 

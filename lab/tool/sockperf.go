@@ -22,6 +22,9 @@ func (Sockperf) Programs() []Program {
 // message.
 const sockperfHeader = 14
 
+// sockperfMost is the size of its largest message: a UDP datagram over IPv4.
+const sockperfMost = 65507
+
 func (t Sockperf) Supports(w suite.Workload) error {
 	size := sockperfMessage(w)
 	return firstRefusal(t, w, []refusal{
@@ -31,7 +34,7 @@ func (t Sockperf) Supports(w suite.Workload) error {
 		{!w.Kind.Exchange() && w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends streams from the client only; direction %s is not possible", w.Direction)},
 		{w.Kind.Exchange() && w.Request != w.Response, fmt.Sprintf("sends responses of the request's size; request %d and response %d differ", w.Request, w.Response)},
 		{size < sockperfHeader, fmt.Sprintf("needs messages of at least %d bytes for its header; the workload has %d", sockperfHeader, size)},
-		{size > maxDatagram, fmt.Sprintf("sends messages of at most %d bytes, over TCP too; the workload has %d", maxDatagram, size)},
+		{size > sockperfMost, fmt.Sprintf("sends messages of at most %d bytes, over TCP too; the workload has %d", sockperfMost, size)},
 		{w.Sendfile, "has no sendfile"},
 		{w.Kind.Exchange() && w.Rate > 0, "cannot limit the rate of request/response: the limit would be the result"},
 		{w.Kind.Exchange() && w.SendBuffer != w.ReceiveBuffer, fmt.Sprintf("sets one size for send and receive buffers of an end (--buffer-size); the workload has %d and %d bytes", w.SendBuffer, w.ReceiveBuffer)},
