@@ -78,7 +78,7 @@ func TestThePackagesHaveTheirFiles(t *testing.T) {
 	}
 }
 
-func TestThePackagesDescribeThemselves(t *testing.T) {
+func TestThePackagesHaveDescriptions(t *testing.T) {
 	need(t, "dpkg-deb")
 	for _, p := range products {
 		for _, arch := range supported {
@@ -214,7 +214,7 @@ func (r root) left(before map[string]string) {
 	}
 }
 
-func TestAPackageComesAndGoes(t *testing.T) {
+func TestAPackageIsInstalledAndRemoved(t *testing.T) {
 	for _, p := range products {
 		t.Run(p.name, func(t *testing.T) {
 			r := newRoot(t)
@@ -236,7 +236,7 @@ func TestAPackageComesAndGoes(t *testing.T) {
 // Nothing starts before the node is configured. An upgrade restarts what runs. Removal stops it,
 // keeps the configuration, and says that packets keep flowing. Purge deletes the configuration
 // and keeps the state.
-func TestTheLifeOfVRoutersPackage(t *testing.T) {
+func TestVRoutersPackageIsInstalledUpgradedRemovedAndPurged(t *testing.T) {
 	r := newRoot(t)
 	before := tree(t, r.dir)
 	deb := artifact(t, "vrouter", runtime.GOARCH+".deb")
@@ -296,7 +296,7 @@ func TestTheLifeOfVRoutersPackage(t *testing.T) {
 	r.left(before)
 }
 
-func TestLintianFindsNothingElse(t *testing.T) {
+func TestLintianFindsOnlyTheExpectedTags(t *testing.T) {
 	need(t, "lintian")
 	for _, p := range products {
 		// The packages are no part of Debian: they have no Debian changelog, contain static Go

@@ -19,7 +19,7 @@ import (
 )
 
 // An image alone is that of the release, with the revision as its tag.
-func TestAnImageAloneIsThatOfTheRelease(t *testing.T) {
+func TestAnImageBuiltAloneEqualsThatOfTheRelease(t *testing.T) {
 	s, err := findSource(t.Context(), "../..", "", false)
 	if err != nil {
 		t.Fatal(err)

@@ -75,7 +75,7 @@ var spdxID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.+-]*$`)
 
 // Each list has exactly the modules that `go version -m` prints for the program, with their
 // versions and sums, and Go's standard library.
-func TestTheBillListsTheModulesOfTheProgram(t *testing.T) {
+func TestTheBillOfMaterialsListsTheModulesOfTheProgram(t *testing.T) {
 	need(t, "go")
 	for _, p := range products {
 		for _, arch := range supported {
