@@ -28,7 +28,6 @@ func (t Fio) Supports(w suite.Workload) error {
 	return firstRefusal(t, w, []refusal{
 		{w.Kind == suite.TCPCRR, "uses one connection for all requests, so it does not measure connecting"},
 		{w.Kind.Exchange() && w.Request != w.Response, fmt.Sprintf("sends responses of the request's size (pingpong); request %d and response %d differ", w.Request, w.Response)},
-		{w.Kind.Exchange() && w.Rate > 0, "does not limit the rate of request/response"},
 		{w.Kind == suite.UDPStream && w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends UDP from the client only; direction %s is not possible", w.Direction)},
 		{(w.Kind.Exchange() || w.Direction == suite.Both) && w.SendBuffer != w.ReceiveBuffer, fmt.Sprintf("sets one size for both socket buffers of an end (window_size); send %d and receive %d differ", w.SendBuffer, w.ReceiveBuffer)},
 		{w.Sendfile, "has no sendfile in its net engine"},

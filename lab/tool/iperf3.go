@@ -25,7 +25,6 @@ func (t Iperf3) Supports(w suite.Workload) error {
 		{w.Streams > iperf3MaxStreams, fmt.Sprintf("runs at most %d streams, not %d", iperf3MaxStreams, w.Streams)},
 		{w.SendBuffer != w.ReceiveBuffer, fmt.Sprintf("sets one size (-w) for send and receive buffers of both ends; the workload has %d and %d bytes", w.SendBuffer, w.ReceiveBuffer)},
 		{w.Kind == suite.UDPStream && w.Buffer < 16, fmt.Sprintf("needs 16 bytes in each datagram for its header; the workload has %d", w.Buffer)},
-		{w.Kind == suite.UDPStream && w.Sendfile, "uses sendfile (-Z) for TCP only"},
 	})
 }
 

@@ -31,7 +31,7 @@ func (t Netperf) Supports(w suite.Workload) error {
 	}
 	return firstRefusal(t, w, []refusal{
 		{w.Kind == suite.UDPStream && w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends UDP from the client only; direction %s is not possible", w.Direction)},
-		{w.Sendfile && (w.Kind != suite.TCPStream || w.Direction != suite.Forward && w.Direction != ""), "uses sendfile for TCP streams from the sender only (TCP_SENDFILE)"},
+		{w.Sendfile && w.Direction != suite.Forward && w.Direction != "", "uses sendfile for TCP streams from the sender only (TCP_SENDFILE)"},
 		{w.Sendfile && w.Streams > 1, fmt.Sprintf("makes one file for all TCP_SENDFILE processes, so it runs one such stream, not %d", w.Streams)},
 		{w.Rate > 0, "limits the rate only if it is built with --enable-intervals; packages are built without it"},
 		{connections > netperfConnections, fmt.Sprintf("needs a port for each connection; the workload needs %d and a job has %d", connections, netperfConnections)},

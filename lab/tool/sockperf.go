@@ -36,7 +36,6 @@ func (t Sockperf) Supports(w suite.Workload) error {
 		{size < sockperfHeader, fmt.Sprintf("needs messages of at least %d bytes for its header; the workload has %d", sockperfHeader, size)},
 		{size > sockperfMost, fmt.Sprintf("sends messages of at most %d bytes, over TCP too; the workload has %d", sockperfMost, size)},
 		{w.Sendfile, "has no sendfile"},
-		{w.Kind.Exchange() && w.Rate > 0, "cannot limit the rate of request/response: the limit would be the result"},
 		{w.Kind.Exchange() && w.SendBuffer != w.ReceiveBuffer, fmt.Sprintf("sets one size for send and receive buffers of an end (--buffer-size); the workload has %d and %d bytes", w.SendBuffer, w.ReceiveBuffer)},
 	})
 }
