@@ -91,14 +91,14 @@ func Rules(v6 bool, from, to []Service) string {
 		}
 		differs := order != 0 || !from[0].SameRules(to[0])
 		if order <= 0 {
-			is.addAddress(f, from[0])
+			is.addAddress(from[0])
 			if differs {
 				is.add(f, from[0])
 			}
 			from = from[1:]
 		}
 		if order >= 0 {
-			wanted.addAddress(f, to[0])
+			wanted.addAddress(to[0])
 			if differs {
 				wanted.add(f, to[0])
 			}
@@ -183,7 +183,7 @@ func (f *ruleFamily) change(is, wanted ruleset) {
 }
 
 // addAddress adds what several services can share.
-func (r ruleset) addAddress(f ruleFamily, s Service) {
+func (r ruleset) addAddress(s Service) {
 	r.elements["cluster-addresses { "+s.Address.String()] = ""
 }
 
