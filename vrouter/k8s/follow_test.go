@@ -267,7 +267,7 @@ func (k *following) testProblems(t *testing.T) {
 		{"NetworkPolicy", "more-1", nil},
 		{"Node", "a", nil},
 		{"Node", "b", []string{full, "Warning ServicesNotWritten: cannot write the cluster's services to the data path, so this node does not see changes of services; see the log of the agent's pod"}},
-		{"Service", "sctp", []string{"Warning NotTranslated: vrouter does not change ports of SCTP: set targetPort of the port 80 to the same number, or use kube-proxy for it"}},
+		{"Service", "sctp", []string{"Warning NotTranslated: vrouter does not change ports of SCTP: set targetPort of the port 80 to the same number, or use kube-proxy or --kube-proxy-replacement for it"}},
 	} {
 		var got []string
 		t.Cleanup(func() {

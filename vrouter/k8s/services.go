@@ -196,7 +196,7 @@ func servicesOf(services []*corev1.Service, endpoints []*discoveryv1.EndpointSli
 				case changesPortOfSCTP(one) && !outside:
 					problems = append(problems, problem{
 						corev1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: s.Namespace, Name: s.Name, UID: s.UID}, notTranslated,
-						fmt.Sprintf("vrouter does not change ports of SCTP: set targetPort of the port %d to the same number, or use kube-proxy for it", p.Port),
+						fmt.Sprintf("vrouter does not change ports of SCTP: set targetPort of the port %d to the same number, or use kube-proxy or --kube-proxy-replacement for it", p.Port),
 					})
 				default:
 					all = append(all, one)
