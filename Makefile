@@ -136,7 +136,7 @@ test-netkit: root build ## Run the end-to-end tests TESTS in a VM, with netkit d
 # build cache. Needs a C compiler and the Debian packages containerd, etcd-server, runc and
 # iptables.
 test-kubernetes: root build image ## Test on Kubernetes clusters that the tests start (root)
-	WINDTUNNEL_KUBERNETES=1 WINDTUNNEL_BIN="$(CURDIR)/bin" $(GO) test -count=1 -v -p 1 -timeout 40m -run 'TestACluster|TestAnAgentFollows|TestTheExample' ./lab/testbed/k8s ./vrouter/k8s
+	WINDTUNNEL_KUBERNETES=1 WINDTUNNEL_BIN="$(CURDIR)/bin" $(GO) test -count=1 -v -p 1 -timeout 70m -run 'TestACluster|TestAnAgentFollows|TestTheExample' ./lab/testbed/k8s ./vrouter/k8s
 
 # Upstream's cases whose names match FOCUS. Their results are written into docs/conformance.md.
 FOCUS := \[sig-network\] (Netpol|Services)
