@@ -64,12 +64,15 @@ func (d *Document) Add(sections ...Section) { d.Sections = append(d.Sections, ke
 
 func kept(sections []Section) (list []Section) {
 	for _, s := range sections {
-		if s.Sections = kept(s.Sections); s.Drawing != "" || s.written() || len(s.Sections) > 0 {
+		if s.Sections = kept(s.Sections); s.Drawing != "" || !s.Empty() {
 			list = append(list, s)
 		}
 	}
 	return list
 }
+
+// Empty reports whether the section has no content: a drawing is not part of it.
+func (s *Section) Empty() bool { return !s.written() && len(s.Sections) == 0 }
 
 // written reports whether the section has content besides other sections.
 func (s *Section) written() bool {
@@ -112,6 +115,8 @@ type Row struct {
 	Notes []string // remarks on the row, below it
 	Minor bool     // a terminal omits the row
 	Alarm bool     // the row stands out
+	// Scenario is the ID of the row's scenario, whose colour a page shows.
+	Scenario string
 }
 
 // Cell is a figure with its interval and the sign of its verdict, or words.
@@ -122,6 +127,8 @@ type Cell struct {
 	Tone  string // class of style.css: the colour of the verdict, or the shade of a figure
 	Run   string // as in Term
 	Why   string // reason for the text, for a reader who points at it
+	// Value is the figure as a number, by which a page sorts the rows; nil: not a figure.
+	Value *float64
 }
 
 // String prints the cell on one line: "10.8 [10.6, 11.0] ~".

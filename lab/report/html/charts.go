@@ -13,6 +13,7 @@ import (
 	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/report/tables"
 	"windtunnel/lab/sample"
+	"windtunnel/lab/stats"
 	"windtunnel/lab/suite"
 )
 
@@ -70,10 +71,10 @@ type (
 	paint  = document.Paint
 )
 
-func (b *builder) charts(tables []tables.Figures) charts {
+func (b *builder) charts(bars []panelGroup) charts {
 	var c charts
-	for _, f := range tables {
-		c.Panels = append(c.Panels, b.panels(f)...)
+	for _, g := range bars {
+		c.Panels = append(c.Panels, g.Panels...)
 	}
 	c.Ratios = b.ratios()
 	c.Series = b.series()
@@ -87,28 +88,43 @@ func (b *builder) charts(tables []tables.Figures) charts {
 	return c
 }
 
-// panels returns the panels of one table: throughput or transactions, CPU, and latency.
-func (b *builder) panels(f tables.Figures) (list []panel) {
-	id, title, main := "streams", "Throughput", sample.Throughput
-	if f.Exchange {
-		id, title, main = "exchange", "Transactions", sample.Transactions
+// panelGroup has the panels of one table: throughput or transactions, CPU, and latency.
+type panelGroup struct {
+	ID, Heading, Title string
+	Few                bool // a row has fewer trials than a 95 % interval needs
+	Panels             []panel
+}
+
+func (b *builder) panelGroups() (list []panelGroup) {
+	for _, f := range tables.Of(b.r) {
+		list = append(list, b.panels(f))
 	}
-	if p, ok := b.panel(f, panel{ID: id + "-main", Kind: "bars", Title: title, Sides: []string{""}}, main); ok {
-		list = append(list, p)
+	return list
+}
+
+func (b *builder) panels(f tables.Figures) panelGroup {
+	g := panelGroup{ID: "streams", Heading: "Throughput and CPU", Title: f.Title}
+	title, main := "Throughput", sample.Throughput
+	if f.Exchange {
+		g.ID, g.Heading, title, main = "exchange", "Transactions and latency", "Transactions", sample.Transactions
+	}
+	g.Few = slices.ContainsFunc(f.Rows, func(s *model.Scenario) bool { return s.Trials > 0 && s.Trials < stats.MinimumTrials(stats.Level) })
+	if p, ok := b.panel(f, panel{ID: g.ID + "-main", Kind: "bars", Title: title, Sides: []string{""}}, main); ok {
+		g.Panels = append(g.Panels, p)
 	}
 	sides := []string{"sender", "receiver"}
-	if p, ok := b.panel(f, panel{ID: id + "-cpu", Kind: "bars", Title: "CPU of the nodes", Sides: sides, Beside: len(list) > 0, Max: 100}, sample.SenderCPU, sample.ReceiverCPU); ok {
-		list = append(list, p)
+	if p, ok := b.panel(f, panel{ID: g.ID + "-cpu", Kind: "bars", Title: "CPU of the nodes", Sides: sides, Beside: len(g.Panels) > 0, Max: 100}, sample.SenderCPU, sample.ReceiverCPU); ok {
+		g.Panels = append(g.Panels, p)
 	}
-	p := panel{ID: id + "-latency", Kind: "latency", Title: "Latency of a round trip"}
+	p := panel{ID: g.ID + "-latency", Kind: "latency", Title: "Latency of a round trip"}
 	var metrics []sample.Metric
 	for _, q := range model.Percentiles {
 		p.Sides, metrics = append(p.Sides, q.Name), append(metrics, q.Metric)
 	}
 	if p, ok := b.panel(f, p, metrics...); ok {
-		list = append(list, p)
+		g.Panels = append(g.Panels, p)
 	}
-	return list
+	return g
 }
 
 // panel sets the rows of p, with one metric for each side. ok is false if no row has any

@@ -52,16 +52,15 @@ type section struct {
 	Data  any
 }
 
-// pageSections returns the sections of a page. It leaves out drawings without data.
+// pageSections returns the sections of a page. It leaves out drawings without data and content.
 func pageSections(list []document.Section, drawings map[string]any) (sections []section, err error) {
 	for _, s := range list {
-		data, known := drawings[s.Drawing]
-		has, _ := template.IsTrue(data)
-		switch {
-		case s.Drawing == "" || has:
-			sections = append(sections, section{s, 2, data})
-		case !known:
+		data := drawings[s.Drawing]
+		if layout.Lookup(cmp.Or(s.Drawing, "section")+".html") == nil {
 			return nil, fmt.Errorf("draw the section %q: there is no drawing %q", s.Title, s.Drawing)
+		}
+		if has, _ := template.IsTrue(data); has || !s.Empty() {
+			sections = append(sections, section{s, 2, data})
 		}
 	}
 	return sections, nil

@@ -38,7 +38,7 @@ var (
 	style   = asset("style.css")
 	layout  = template.Must(template.New("page.html").Funcs(template.FuncMap{
 		"last": func(i, n int) bool { return i == n-1 }, "amount": amount, "drops": dropsOf, "judged": judgementMark, "prose": prose,
-		"wordy": wordy, "shaded": shaded, "linked": Site{}.linked, "draw": func(section) template.HTML { return "" },
+		"wordy": wordy, "shaded": shaded, "linked": Site{}.linked, "chip": page{}.chip, "draw": func(section) template.HTML { return "" },
 	}).ParseFS(assets, "assets/*.html"))
 )
 
@@ -112,7 +112,7 @@ func (s Site) send(w io.Writer, p *page) error {
 		return err
 	}
 	execute := func(w io.Writer, name string, data any) error { return all.ExecuteTemplate(w, name+".html", data) }
-	all.Funcs(template.FuncMap{"linked": s.linked, "draw": func(of section) (template.HTML, error) {
+	all.Funcs(template.FuncMap{"linked": s.linked, "chip": p.chip, "draw": func(of section) (template.HTML, error) {
 		var b strings.Builder
 		err := execute(&b, cmp.Or(of.Drawing, "section"), of)
 		return template.HTML(b.String()), err

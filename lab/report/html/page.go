@@ -2,7 +2,6 @@ package html
 
 import (
 	"cmp"
-	"fmt"
 	"html/template"
 	"regexp"
 	"strings"
@@ -12,10 +11,6 @@ import (
 	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/sentences"
-	"windtunnel/lab/report/tables"
-	"windtunnel/lab/report/verdicts"
-	"windtunnel/lab/sample"
-	"windtunnel/lab/stats"
 )
 
 // page is the data of page.html: a document, and what the template needs beside it.
@@ -23,6 +18,7 @@ type page struct {
 	document.Document
 	Sections []section
 	Policy   string
+	paints   map[string]paint
 	Run      *download // nil for a comparison or a trend
 	// The template does not escape values of these types. They are the page's own
 	// style sheet and scripts, and data that needs no escaping.
@@ -49,24 +45,12 @@ func newPage(d document.Document, drawings map[string]any, data any, script stri
 	return p, err
 }
 
-// figureGroup has the tables of the report, or of its trials at another CPU distance.
-type figureGroup struct {
-	Title  string
-	Tables []figureTable
-}
-
-// elsewhere returns the tables of each other CPU distance.
-func (b *builder) elsewhere() (list []figureGroup) {
-	for i := range b.r.Elsewhere {
-		e := figureGroup{Title: b.r.Elsewhere[i].Title()}
-		for _, f := range tables.OfElsewhere(&b.r.Elsewhere[i]) {
-			t := b.table(f)
-			t.ID = fmt.Sprintf("%s-%d", t.ID, i+1)
-			e.Tables = append(e.Tables, t)
-		}
-		list = append(list, e)
+// chip returns the class of the mark with a scenario's colour; "" for none.
+func (p page) chip(scenario string) string {
+	if paint, ok := p.paints[scenario]; ok {
+		return paint.Class()
 	}
-	return list
+	return ""
 }
 
 // builder has the data that the functions for the parts of one page share.
@@ -87,8 +71,8 @@ func runPage(r *model.Report) (*page, error) {
 		r = &small
 	}
 	b := &builder{r: r, paints: paints(r), kept: keep(r)}
-	figures := tables.Of(r)
-	c := b.charts(figures)
+	bars := b.panelGroups()
+	c := b.charts(bars)
 	profiles, flames, err := b.profiles()
 	if err != nil {
 		return nil, err
@@ -97,10 +81,11 @@ func runPage(r *model.Report) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := newPage(report.Document(r), b.drawings(figures, c, profiles), c, script)
+	p, err := newPage(report.Document(r), b.drawings(bars, c, profiles), c, script)
 	if err != nil {
 		return nil, err
 	}
+	p.paints = b.paints
 	p.Title, p.Lead, p.Lines = cmp.Or(r.Run.Title, r.Run.ID), "", []string{line(r)}
 	e := &r.Run.Environment
 	p.Run = &download{
@@ -110,26 +95,14 @@ func runPage(r *model.Report) (*page, error) {
 	return p, nil
 }
 
-// drawings returns the data of each drawing of report.Document, by its name. Drawings without data
-// are not shown.
-func (b *builder) drawings(list []tables.Figures, c charts, p *profileList) map[string]any {
-	var all []figureTable
-	for _, f := range list {
-		t := b.table(f)
-		for _, panel := range c.Panels {
-			if strings.HasPrefix(panel.ID, t.ID) {
-				t.Panels = append(t.Panels, panel)
-			}
-		}
-		all = append(all, t)
-	}
-	one := min(len(all), 1)
+// drawings returns the data of each drawing of report.Document, by its name.
+func (b *builder) drawings(bars []panelGroup, c charts, p *profileList) map[string]any {
+	one := min(len(bars), 1)
 	return map[string]any{
-		"findings": sentences.Brief(b.r), "systems": b.overview(), "first-panels": all[:one], "conditions": sentences.Conditions(b.r),
+		"findings": sentences.Brief(b.r), "systems": b.overview(), "first-panels": bars[:one], "conditions": sentences.Conditions(b.r),
 		"cards": b.cards(), "validity": b.validity(), "hypotheses": b.r.Hypotheses, "ladders": c.Ladders, "curves": c.Curves,
-		"other-panels": all[one:], "cells": b.cells(), "ratios": ratioAlt(c.Ratios), "trials": c.Trials,
+		"other-panels": bars[one:], "cells": b.cells(), "ratios": ratioAlt(c.Ratios), "trials": c.Trials,
 		"profiles": p, "series": allSeries(c.Series), "path": b.topologies(),
-		"figures": append([]figureGroup{{Tables: all}}, b.elsewhere()...),
 	}
 }
 
@@ -166,56 +139,4 @@ var noFileName = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 func fileName(id string) string {
 	name := noFileName.ReplaceAllString(id, "-")
 	return "windtunnel-" + name[:min(len(name), 80)] + ".json"
-}
-
-// figureTable is a table of the report, with data that only the page shows.
-type figureTable struct {
-	tables.Figures
-	ID      string
-	Heading string
-	Panels  []panel
-	Few     bool // a row has fewer trials than a 95 % interval needs
-	Rows    []tableRow
-	Every   []tables.Column // every metric that was measured, by scenario
-}
-
-type tableRow struct {
-	ID, Name, Title string
-	Paint           paint
-	Absent          string
-	Cells           []tableCell
-}
-
-type tableCell struct {
-	tables.Cell
-	Key  string
-	Word bool
-	Mark string // of the verdict; the table's legend explains it
-}
-
-func (b *builder) table(f tables.Figures) figureTable {
-	t := figureTable{Figures: f, ID: "streams", Heading: "Throughput and CPU"}
-	if f.Exchange {
-		t.ID, t.Heading = "exchange", "Transactions and latency"
-	}
-	for i, s := range f.Rows {
-		t.Few = t.Few || s.Trials > 0 && s.Trials < stats.MinimumTrials(stats.Level)
-		r := tableRow{ID: s.ID, Name: f.Names[i], Title: s.Title, Paint: b.paints[s.ID], Absent: s.Absent()}
-		for _, c := range f.Columns {
-			r.Cells = append(r.Cells, tableCell{c.Cells[i], c.Key, c.Text, verdicts.Marks[c.Cells[i].Verdict]})
-		}
-		t.Rows = append(t.Rows, r)
-	}
-	t.Every = every(f.Rows)
-	return t
-}
-
-// every returns a column for each measured metric, in the order of the reports.
-func every(rows []*model.Scenario) (list []tables.Column) {
-	for _, info := range sample.Known() {
-		if _, ok := tables.ScaleOfRows(rows, info.Metric); ok {
-			list = append(list, tables.Quantity(info.Metric, "", rows))
-		}
-	}
-	return list
 }

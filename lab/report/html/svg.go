@@ -11,7 +11,6 @@ import (
 
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/report/model"
-	"windtunnel/lab/report/tables"
 )
 
 // SVG writes the first chart of a report, throughput and CPU of each scenario, as a
@@ -38,12 +37,12 @@ type svg struct {
 
 func drawSVG(w io.Writer, r *model.Report, dark bool) error {
 	b := &builder{r: r, paints: paints(r)}
-	var panels []panel
-	if figures := tables.Of(r); len(figures) > 0 {
-		panels = b.panels(figures[0])
-	}
 	s := &svg{colours: colourScheme(dark)}
 	x, rows := svgLabels, []row(nil)
+	var panels []panel
+	if groups := b.panelGroups(); len(groups) > 0 {
+		panels = groups[0].Panels
+	}
 	for _, p := range panels {
 		if p.Kind == "bars" {
 			rows = p.Rows

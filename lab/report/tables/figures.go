@@ -199,9 +199,14 @@ func (f Figures) Table() document.Table {
 		if why := f.Rows[i].Absent(); why != "" {
 			row.Cells[0].Mark = "(" + why + ")"
 		}
+		row.Scenario = f.Rows[i].ID
 		for _, c := range f.Columns {
 			cell := c.Cells[i]
-			row.Cells = append(row.Cells, document.Cell{Text: cell.Text, Range: cell.Range, Mark: verdicts.Marks[cell.Verdict]})
+			of := document.Cell{Text: cell.Text, Range: cell.Range, Mark: verdicts.Marks[cell.Verdict]}
+			if cell.Has {
+				of.Value = &cell.Value
+			}
+			row.Cells = append(row.Cells, of)
 		}
 	}
 	return t
@@ -215,10 +220,29 @@ func OfElsewhere(e *model.Elsewhere) []Figures {
 	})
 }
 
-// Sections returns each table with the explanation of its marks.
+// every returns a table with a row for each measured metric, in the order of the reports, and a
+// column for each scenario.
+func (f Figures) every() document.Table {
+	t := document.Table{Columns: append(document.Words("metric"), document.Figures(f.Names...)...), Split: true}
+	for _, info := range sample.Known() {
+		if _, ok := ScaleOfRows(f.Rows, info.Metric); !ok {
+			continue
+		}
+		c := Quantity(info.Metric, "", f.Rows)
+		row := t.Add(strings.TrimSuffix(c.Name+", "+c.Unit, ", "))
+		for _, cell := range c.Cells {
+			row.Cells = append(row.Cells, document.Cell{Text: cell.Text, Range: cell.Range})
+		}
+	}
+	return t
+}
+
+// Sections returns each table with the explanation of its marks, and a table of every metric.
 func Sections(tables []Figures) (list []document.Section) {
 	for _, f := range tables {
-		list = append(list, document.Section{Title: f.Title, Tables: f.Table().List(), Notes: f.Legend()})
+		list = append(list, document.Section{Title: f.Title, Tables: f.Table().List(), Notes: f.Legend(), Sections: []document.Section{
+			{Title: "Every metric of " + f.Title, Tables: f.every().List(), Reference: true},
+		}})
 	}
 	return list
 }

@@ -1,5 +1,5 @@
 // ---- tables sort by a click on a heading.
-document.querySelectorAll('table.figures').forEach(table => {
+document.querySelectorAll('table:has(td[data-value])').forEach(table => {
   table.querySelectorAll('thead th').forEach((head, column) => {
     const button = document.createElement('button');
     button.type = 'button'; button.className = 'sort';
