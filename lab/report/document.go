@@ -22,13 +22,13 @@ const hypothesesRule = "A hypothesis claims a range for a ratio, a difference or
 func Document(r *model.Report) document.Document {
 	d := document.Document{Title: r.Run.Title, Lead: r.Run.Description, Lines: lines(r)}
 	d.Add(
-		document.Section{Title: "Findings", Sentences: r.Findings, Drawing: "findings"},
+		document.Section{Title: "Findings", Sentences: r.Findings, Brief: sentences.Brief(r), Drawing: "findings"},
 		document.Section{Drawing: "systems"},
 		document.Section{Drawing: "first-panels"},
-		document.Section{Title: "Conditions", Sentences: sentences.Conditions(r), Drawing: "conditions"},
+		document.Section{Title: "Conditions", Sentences: sentences.Conditions(r)},
 		document.Section{Title: "What each system costs", Drawing: "cards", Short: "Costs"},
-		document.Section{Title: "Validity", Sentences: sentences.Validity(r), Style: document.Faint, Drawing: "validity", Short: "Validity"},
-		document.Section{Title: "Hypotheses", Lead: hypothesesRule, Sentences: sentences.Hypotheses(r), Drawing: "hypotheses", Short: "Hypotheses"},
+		document.Section{Title: "Validity", Sentences: sentences.Validity(r), Style: document.Faint, Short: "Validity", Sections: tables.Invalid(r)},
+		document.Section{Title: "Hypotheses", Lead: hypothesesRule, Tables: tables.Hypotheses(r), Short: "Hypotheses"},
 		document.Section{Title: "Step by step: what each layer adds", Sections: ladders(r), Drawing: "ladders", Short: "Steps"},
 	)
 	d.Add(Matrices(r)...)

@@ -61,6 +61,15 @@ func (s *Sample) OK() bool { return s.Failure == nil }
 // the profiler.
 func (s *Sample) Counts() bool { return s.OK() && len(s.Gates) == 0 && !s.Profiled }
 
+// Trial names the attempt: "block 3", or "block 3, attempt 2".
+func (s *Sample) Trial() string {
+	text := fmt.Sprintf("block %d", s.Block+1)
+	if s.Attempt > 0 {
+		text += fmt.Sprintf(", attempt %d", s.Attempt+1)
+	}
+	return text
+}
+
 // FailureKind is the class of a failure. It decides whether a repeat of the trial may
 // succeed.
 type FailureKind string

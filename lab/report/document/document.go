@@ -24,6 +24,7 @@ type Section struct {
 	Lead      string // how to read the content; a terminal omits it
 	Chart     *Chart
 	Sentences []string // a list
+	Brief     []string // the sentences for a reader who has ten seconds; a page's first screen has them
 	Terms     []Term
 	Tables    []Table
 	Code      []Code
@@ -72,7 +73,7 @@ func kept(sections []Section) (list []Section) {
 }
 
 // Empty reports whether the section has no content: a drawing is not part of it.
-func (s *Section) Empty() bool { return !s.written() && len(s.Sections) == 0 }
+func (s *Section) Empty() bool { return !s.written() && len(s.Sections)+len(s.Brief) == 0 }
 
 // written reports whether the section has content besides other sections.
 func (s *Section) written() bool {

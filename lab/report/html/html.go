@@ -37,7 +37,7 @@ var (
 	sheet   = assemble(sheetParts)
 	style   = asset("style.css")
 	layout  = template.Must(template.New("page.html").Funcs(template.FuncMap{
-		"last": func(i, n int) bool { return i == n-1 }, "amount": amount, "drops": dropsOf, "judged": judgementMark, "prose": prose,
+		"last": func(i, n int) bool { return i == n-1 }, "amount": amount, "drops": dropsOf, "prose": prose,
 		"wordy": wordy, "shaded": shaded, "linked": Site{}.linked, "chip": page{}.chip, "draw": func(section) template.HTML { return "" },
 	}).ParseFS(assets, "assets/*.html"))
 )

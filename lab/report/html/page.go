@@ -10,7 +10,6 @@ import (
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/model"
-	"windtunnel/lab/report/sentences"
 )
 
 // page is the data of page.html: a document, and what the template needs beside it.
@@ -99,8 +98,7 @@ func runPage(r *model.Report) (*page, error) {
 func (b *builder) drawings(bars []panelGroup, c charts, p *profileList) map[string]any {
 	one := min(len(bars), 1)
 	return map[string]any{
-		"findings": sentences.Brief(b.r), "systems": b.overview(), "first-panels": bars[:one], "conditions": sentences.Conditions(b.r),
-		"cards": b.cards(), "validity": b.validity(), "hypotheses": b.r.Hypotheses, "ladders": c.Ladders, "curves": c.Curves,
+		"systems": b.overview(), "first-panels": bars[:one], "cards": b.cards(), "ladders": c.Ladders, "curves": c.Curves,
 		"other-panels": bars[one:], "cells": b.cells(), "ratios": ratioAlt(c.Ratios), "trials": c.Trials,
 		"profiles": p, "series": allSeries(c.Series), "path": b.topologies(),
 	}

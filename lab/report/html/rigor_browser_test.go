@@ -60,7 +60,7 @@ func TestRigorousPageInABrowser(t *testing.T) {
 			t.Error("a table stands above the cards")
 		}
 		shows("the heading of a card", text(".card h3"), "bridge against raw", "vxlan against raw")
-		if grey := browsertest.Eval[string](t, p, `[...document.querySelectorAll('.hypotheses .undecided, .hypotheses .holds')].map(e => getComputedStyle(e).color === getComputedStyle(document.querySelector('.hint')).color).join()`); !strings.Contains(grey, "true") || !strings.HasPrefix(grey, "false") {
+		if grey := browsertest.Eval[string](t, p, `[...document.querySelectorAll('.verdict.undecided, .verdict.holds')].map(e => getComputedStyle(e).color === getComputedStyle(document.querySelector('.hint')).color).join()`); !strings.Contains(grey, "true") || !strings.HasPrefix(grey, "false") {
 			t.Errorf("undecided hypotheses, and only these, must be grey: %s", grey)
 		}
 	})
@@ -94,13 +94,13 @@ func TestRigorousPageInABrowser(t *testing.T) {
 	})
 
 	t.Run("judges hypotheses in words", func(t *testing.T) {
-		shows("the table", text("table.hypotheses"), "✓ holds", "✗ refuted", "? undecided", "0.784× [0.780, 0.788]", "not measured")
+		shows("the table", text("[aria-label=Hypotheses]"), "✓ holds", "✗ refuted", "? undecided", "≥ 0.7", "the figures of “VXLAN takes")
 	})
 
 	t.Run("unfolds which trials do not count", func(t *testing.T) {
-		shows("the line", text("#h-validity ~ .marked"), rejected.Line(r.Validity))
-		p.Do(t, chromedp.Click(chromedp.CSS(`#spoiled summary`)))
-		shows("the list", text("#spoiled"), "block 5", string(sample.ForeignCPU), gateMessage, "tool-hung")
+		shows("the line", text("#h-validity ~ ul"), rejected.Line(r.Validity))
+		p.Do(t, chromedp.Click(chromedp.CSS(`#h-validity ~ details summary`)))
+		shows("the list", text("#h-validity ~ details"), "block 5", string(sample.ForeignCPU), gateMessage, "tool-hung")
 	})
 
 	flameGraph(t, p, text, shows)

@@ -1,7 +1,6 @@
 package html
 
 import (
-	"fmt"
 	"slices"
 
 	"windtunnel/lab/report/model"
@@ -92,7 +91,7 @@ func (b *builder) strip(s *model.Scenario, metrics []stripMetric) strip {
 	for i := range s.Samples {
 		sm := &s.Samples[i]
 		if !sm.OK() {
-			out.Failed = append(out.Failed, trialName(sm)+" failed: "+sm.Failure.String())
+			out.Failed = append(out.Failed, sm.Trial()+" failed: "+sm.Failure.String())
 			continue
 		}
 		out.Block, out.Attempt = append(out.Block, sm.Block+1), append(out.Attempt, sm.Attempt+1)
@@ -125,12 +124,4 @@ func trialState(s *sample.Sample, counts bool) (state, why string) {
 		return stateReplaced, "a later attempt of this block counts instead"
 	}
 	return stateCounts, sample.GateText(s.Flags)
-}
-
-func trialName(s *sample.Sample) string {
-	text := fmt.Sprintf("block %d", s.Block+1)
-	if s.Attempt > 0 {
-		text += fmt.Sprintf(", attempt %d", s.Attempt+1)
-	}
-	return text
 }

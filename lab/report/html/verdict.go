@@ -63,11 +63,3 @@ func toneOf(m sample.Metric, v model.Verdict, change float64) string {
 	}
 	return ""
 }
-
-// judgementMark returns the mark of a hypothesis: ✓ holds, ✗ refuted, ? undecided or cannot
-// be judged here, ≡ by construction.
-func judgementMark(j model.Judgement) mark {
-	m := map[model.Judgement]mark{model.Holds: {Sign: "✓", Class: "holds"}, model.Refuted: {Sign: "✗", Class: "refuted"}, model.Undecided: {Sign: "?", Class: "undecided"}, model.NotHere: {Sign: "?", Class: "undecided"}, model.ByConstruction: {Sign: "≡", Class: "undecided"}}[j]
-	m.Word = string(j)
-	return m
-}

@@ -45,26 +45,6 @@ type Observed struct {
 	Judgement Judgement          `json:"judgement"`
 }
 
-// Of names the scenarios of a subject's figure: "b/stream / a/stream".
-func (h Hypothesis) Of(subject string) string {
-	switch {
-	case h.Baseline == "":
-		return subject
-	case h.Difference:
-		return subject + " − " + h.Baseline
-	}
-	return subject + " / " + h.Baseline
-}
-
-// Label names the metric of the figure for people.
-func (h Hypothesis) Label() string {
-	label := sample.Metric(h.Metric).Label()
-	if h.Over != "" {
-		label += " / " + sample.Metric(h.Over).Label()
-	}
-	return label
-}
-
 // FigureText prints a figure of the hypothesis with its interval: "0.98× [0.97, 0.99]",
 // or "9.31 Gbit/s [9.28, 9.35]".
 func (h Hypothesis) FigureText(figure quantity.Interval) string {
