@@ -98,7 +98,7 @@ func (a *agent) keepServiceRules() {
 	}
 	switch changed, err := a.services.rules.Keep(a.space); {
 	case err != nil:
-		a.log.Error("cannot write the rules of services again; trying again", "error", err)
+		a.log.Error("cannot write the rules of services again; the next check for drift tries it", "error", err)
 	case changed:
 		a.log.Warn("the rules of services were missing; they are written again")
 	}

@@ -35,9 +35,13 @@ type healthCheck struct {
 	Healthy   bool `json:"serviceProxyHealthy"`
 }
 
-// keep listens on the ports of the services, and on no other ones. It returns an error for ports that are in use.
-func (h *healthServers) keep(all []service.Service) error {
-	checks := map[uint16]healthCheck{h.port: {Endpoints: 1, Healthy: true}}
+// keep listens on the ports of the services, and on no other ones. written reports whether the node has the rules of the
+// services: if not, h.port says that the node is not healthy. It returns an error for ports that are in use.
+func (h *healthServers) keep(all []service.Service, written bool) error {
+	checks := map[uint16]healthCheck{h.port: {Healthy: written}}
+	if written {
+		checks[h.port] = healthCheck{Endpoints: 1, Healthy: true}
+	}
 	for _, s := range all {
 		if s.Outside != nil && s.Outside.HealthPort != 0 {
 			c := checks[s.Outside.HealthPort]

@@ -21,7 +21,7 @@ func TestLoadBalancersCheckTheHealthOfServices(t *testing.T) {
 	served := func(ready int) []service.Service {
 		return []service.Service{{Name: "shop/web", Outside: &service.Outside{Local: true, HealthPort: port, Ready: ready}}, {Name: "shop/inside"}}
 	}
-	must.Fail(t, h.keep(served(1)), "in use")
+	must.Fail(t, h.keep(served(1), true), "in use")
 	l.Close()
 	ask := func(port uint16) string {
 		answer, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/healthz", port))
@@ -35,9 +35,14 @@ func TestLoadBalancersCheckTheHealthOfServices(t *testing.T) {
 		ready int
 		want  string
 	}{{2, "200"}, {0, "503"}, {1, "200"}} {
-		must.Succeed(t, h.keep(served(c.ready)))
+		must.Succeed(t, h.keep(served(c.ready), true))
 		must.Equal(t, fmt.Sprintf(`%s {"service":{"namespace":"shop","name":"web"},"localEndpoints":%d,"serviceProxyHealthy":true}`, c.want, c.ready), ask(port))
 	}
-	must.Succeed(t, h.keep(nil))
+	must.Succeed(t, h.keep(nil, true))
 	must.Equal(t, "no answer", ask(port))
+	h.port = port
+	for written, want := range map[bool]string{true: "200", false: "503"} {
+		must.Succeed(t, h.keep(nil, written))
+		must.Equal(t, want, strings.Fields(ask(port))[0])
+	}
 }

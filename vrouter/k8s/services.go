@@ -55,13 +55,14 @@ func followServices(config *rest.Config, e *events, outside bool) (func(ctx cont
 		for ctx.Err() == nil {
 			var again <-chan time.Time
 			known, problems := servicesOf(listed[*corev1.Service](all), listed[*discoveryv1.EndpointSlice](endpoints), outside)
-			if err := set(known); err != nil {
+			failed := set(known)
+			if err := failed; err != nil {
 				e.log.Warn("cannot write the cluster's services to the data path; trying again", "error", err)
 				again = time.After(lookPause)
 				problems = append(problems, problem{aboutNode(e.node), servicesNotSet, "cannot write the cluster's services to the data path, so this node does not see changes of services; see the log of the agent's pod"})
 			}
 			if outside {
-				if err := health.keep(known); err != nil {
+				if err := health.keep(known, failed == nil); err != nil {
 					e.log.Warn("cannot do all the work of kube-proxy; trying again", "error", err)
 					again = time.After(lookPause)
 				}

@@ -143,7 +143,15 @@ func TestANodeWithoutIptablesUsesNftables(t *testing.T) {
 	if rules := string(b.run(nft, "list", "ruleset")); tables() != 2 || strings.Count(rules, "masquerade") != 4 || !strings.Contains(rules, "ip saddr 10.1.0.0/16") || !strings.Contains(rules, "ip6 saddr fd00:1::/64") {
 		t.Errorf("the rules are:\n%s", rules)
 	}
+	b.run(nft, "flush", "chain", "ip", accessTable, "postrouting")
+	b.keep(true, 0, "10.1.0.0/16", "fd00:1::/64")
+	if rules := string(b.run(nft, "list", "ruleset")); strings.Count(rules, "masquerade") != 4 {
+		t.Errorf("a change of another program stays:\n%s", rules)
+	}
 	b.run(nft, "flush", "ruleset")
+	b.keep(true, 0, "10.1.0.0/16", "fd00:1::/64")
+	b.run(nft, "flush", "ruleset")
+	b.keep(true, 0)
 	b.keep(true, 0, "10.1.0.0/16", "fd00:1::/64")
 	b.keep(true, 0)
 	if n := tables(); n != 0 {

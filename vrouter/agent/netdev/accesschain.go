@@ -60,6 +60,7 @@ type checkedChains struct {
 	generation uint32
 	chains     []accessChain
 	table      uint64 // handle of the table that has them; 0: iptables has them
+	listing    string // the table as nft lists it
 }
 
 // generation returns the generation of the rules of nftables in the namespace of this thread: each change of a rule
@@ -130,7 +131,7 @@ func (f accessFamily) removeChains() error {
 	}
 	chains := f.chains(nil, nil)
 	jumps, err := f.restore(chains, func(c accessChain) []string { return []string{"-S " + c.from} })
-	if table && errors.Is(err, errNoIptables) {
+	if errors.Is(err, errNoIptables) && (table || !f.mayHaveChains(chains)) {
 		return nil
 	}
 	if err != nil {
@@ -145,6 +146,13 @@ func (f accessFamily) removeChains() error {
 		return append(all, ":"+c.name+" - [0:0]", "-X "+c.name)
 	})
 	return err
+}
+
+// mayHaveChains reports whether the kernel has one of the chains' tables, which iptables would have to list.
+func (f accessFamily) mayHaveChains(chains []accessChain) bool {
+	legacy, err := os.ReadFile("/proc/thread-self/net/" + f.legacy)
+	return len(legacy) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) ||
+		slices.ContainsFunc(chains, func(c accessChain) bool { return tableHandle(f.nft, c.table) != 0 })
 }
 
 // isIn reports whether the listed lines have the chain with its rules, and a jump to it.

@@ -35,28 +35,34 @@ func isNotInstalled(cmd *exec.Cmd, err error) bool {
 
 var errNoNft = errors.New("nft is not installed; install nftables")
 
-// nft runs commands of nft in the namespace of this thread: all of them or, after an error, none.
-func nft(commands string) error {
+// nft runs commands of nft in the namespace of this thread: all of them or, after an error, none. It returns what they list.
+func nft(commands string) (listed string, err error) {
 	if commands == "" {
-		return nil
+		return "", nil
 	}
 	cmd := exec.Command("nft", "-f", "-")
 	cmd.Stdin = strings.NewReader(commands)
 	said, err := cmd.CombinedOutput()
 	switch {
 	case isNotInstalled(cmd, err):
-		return errNoNft
+		return "", errNoNft
 	case err != nil:
 		const most = 1000
-		return fmt.Errorf("nft: %w: %s", err, strings.TrimSpace(string(said[:min(len(said), most)])))
+		return "", fmt.Errorf("nft: %w: %s", err, strings.TrimSpace(string(said[:min(len(said), most)])))
 	}
-	return nil
+	return string(said), nil
 }
 
 // writeTable replaces a table.
 func writeTable(f tableFamily, name, text string) error {
 	head := fmt.Sprintf("table %s %s", f.name, name)
-	return nft(head + "\n" + f.deletion(name) + head + " {\n" + text + "}\n")
+	_, err := nft(head + "\n" + f.deletion(name) + head + " {\n" + text + "}\n")
+	return err
+}
+
+// listTable returns a table as nft lists it.
+func listTable(f tableFamily, name string) (string, error) {
+	return nft(fmt.Sprintf("list table %s %s\n", f.name, name))
 }
 
 // deleteTable deletes a table, if it exists.
@@ -64,7 +70,8 @@ func deleteTable(f tableFamily, name string) error {
 	if tableHandle(f, name) == 0 {
 		return nil
 	}
-	return nft(f.deletion(name))
+	_, err := nft(f.deletion(name))
+	return err
 }
 
 // tableHandle returns the handle of a table in the namespace of this thread; 0: there is none. If a table is deleted and
@@ -95,18 +102,27 @@ const accessTable = "vrouter-access"
 // keepTable writes the rules of chains into a table of nftables, unless the table has them.
 func (f accessFamily) keepTable(s *Space, chains []accessChain, rules string) (changed bool, err error) {
 	was := s.chains[f.name]
-	if was.table == 0 || was.table != tableHandle(f.nft, accessTable) || !reflect.DeepEqual(was.chains, chains) {
-		if err := writeTable(f.nft, accessTable, rules); err != nil {
-			if errors.Is(err, errNoNft) {
-				err = errNoIptables
-			}
+	same := was.table != 0 && was.table == tableHandle(f.nft, accessTable) && reflect.DeepEqual(was.chains, chains)
+	if same { // but another program can have changed the table
+		listing, err := listTable(f.nft, accessTable)
+		same = err == nil && listing == was.listing
+	}
+	listing := was.listing
+	if !same {
+		err := writeTable(f.nft, accessTable, rules)
+		if err == nil {
+			listing, err = listTable(f.nft, accessTable)
+		}
+		if errors.Is(err, errNoNft) {
+			err = errNoIptables
+		}
+		if err != nil {
 			return true, fmt.Errorf("masquerade packets of workloads: %w", err)
 		}
-		changed = true
 	}
 	generation, _ := f.generation()
-	s.checked(f.name, checkedChains{generation, chains, tableHandle(f.nft, accessTable)})
-	return changed, nil
+	s.checked(f.name, checkedChains{generation, chains, tableHandle(f.nft, accessTable), listing})
+	return !same, nil
 }
 
 // accessRules returns chains of nft that do the same as chains(). They accept nothing, because a chain of nftables cannot

@@ -16,6 +16,7 @@ import (
 // ServiceRules writes the rules by which the node's kernel translates packets to services. It needs the node's nft.
 type ServiceRules struct {
 	mu      sync.Mutex
+	wanted  []service.Service // of the last Set; nil: none yet
 	written []service.Service // nil: unknown
 	tables  [2]uint64         // handles of the tables, by IP version; 0: none
 }
@@ -25,12 +26,16 @@ type ServiceRules struct {
 func (r *ServiceRules) Set(s *Space, all []service.Service) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.set(s, all)
+	r.wanted = append([]service.Service{}, all...)
+	return r.set(s)
 }
 
-func (r *ServiceRules) set(s *Space, all []service.Service) error {
+func (r *ServiceRules) set(s *Space) error {
 	return s.Once(func() error {
-		is := r.written
+		is, all := r.written, r.wanted
+		if r.changed() {
+			is = nil
+		}
 		r.written = nil
 		err := r.write(is, all)
 		if err != nil && is != nil { // another program has changed a table, or the kernel refuses a change of a part
@@ -42,9 +47,19 @@ func (r *ServiceRules) set(s *Space, all []service.Service) error {
 		if err := forgetBackends(s, all, is); err != nil {
 			return err
 		}
-		r.written = append([]service.Service{}, all...)
+		r.written = all
 		return nil
 	})
+}
+
+// changed reports whether another program has deleted or replaced a table, in the namespace of this thread.
+func (r *ServiceRules) changed() bool {
+	for i, family := range tableFamilies {
+		if tableHandle(family, service.RulesTable) != r.tables[i] {
+			return true
+		}
+	}
+	return false
 }
 
 // write writes the changes between two lists of services. If is is nil, it replaces the tables.
@@ -57,7 +72,7 @@ func (r *ServiceRules) write(is, all []service.Service) error {
 		}
 		text += change
 	}
-	if err := nft(text); err != nil {
+	if _, err := nft(text); err != nil {
 		return fmt.Errorf("translate packets of the node to services: %w", err)
 	}
 	for i, family := range tableFamilies {
@@ -66,25 +81,19 @@ func (r *ServiceRules) write(is, all []service.Service) error {
 	return nil
 }
 
-// Keep writes the rules again if a table was deleted. changed reports whether it was. During Set it does nothing.
+// Keep writes the rules again if a table was deleted, or if the last attempt has failed. changed reports whether it tried to.
+// During Set it does nothing.
 func (r *ServiceRules) Keep(s *Space) (changed bool, err error) {
 	if !r.mu.TryLock() {
 		return false, nil
 	}
 	defer r.mu.Unlock()
-	if r.written == nil {
+	if r.wanted == nil {
 		return false, nil
 	}
-	err = s.Do(func() error {
-		for i, family := range tableFamilies {
-			changed = changed || tableHandle(family, service.RulesTable) != r.tables[i]
-		}
-		return nil
-	})
+	err = s.Do(func() error { changed = r.written == nil || r.changed(); return nil })
 	if err == nil && changed {
-		all := r.written
-		r.written = nil
-		err = r.set(s, all)
+		err = r.set(s)
 	}
 	return changed, err
 }

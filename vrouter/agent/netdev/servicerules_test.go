@@ -338,13 +338,24 @@ func TestRulesOfServicesComeBack(t *testing.T) {
 	for v := range clusterIP {
 		b.expect(b.node, b.clusterAt(v), inNetwork[v], workloads[v][0])
 	}
+	nft("flush", "ruleset")
+	b.set(web(unix.IPPROTO_TCP, nil, 0)...) // the services are the same
+	b.expect(b.node, b.clusterAt(0), inNetwork[0], workloads[0][0])
 	nft("flush", "map", "ip", service.RulesTable, "node-ports")
 	b.set(web(unix.IPPROTO_TCP, func(_ int, s *service.Service) { s.Outside.NodePort++ }, 1)...)
 	b.expect(b.client, ofNode[0]+":30081", inNetwork[0], workloads[0][1])
 	path := os.Getenv("PATH")
 	t.Setenv("PATH", t.TempDir())
 	must.Fail(t, b.rules.Set(b.node, nil), "install nftables")
+	if changed, err := b.rules.Keep(b.node); !changed || err == nil {
+		t.Errorf("the rules cannot be written: %v, %v", changed, err)
+	}
 	t.Setenv("PATH", path)
+	if changed, err := b.rules.Keep(b.node); !changed || err != nil {
+		t.Errorf("the rules can be written again: %v, %v", changed, err)
+	}
+	b.expectNone(b.node, b.clusterAt(0))
+	b.set(web(unix.IPPROTO_TCP, nil, 0)...)
 	must.Succeed(t, RemoveServiceRules(b.node))
 	must.Succeed(t, RemoveServiceRules(b.node))
 	b.expectNone(b.node, b.clusterAt(0))
