@@ -40,8 +40,10 @@ func bgpEnableCommand() *cobra.Command {
 		Long: `Makes the agent of a node a BGP speaker. It announces the node's ports in networks
 that export route targets, and uses the routes that the node's networks import. The
 settings replace all earlier BGP settings of the node. After the address of a
-neighbour, you can set asn, port, password, encapsulation and bfd: the interval of BFD
-packets. A neighbour that sends none for three intervals has failed.`,
+neighbour, you can set asn, port, password, encapsulation, bfd and maximum_prefix. bfd
+is the interval of BFD packets: a neighbour that sends none for three intervals has
+failed. The session of a neighbour that announces more paths of a family than
+maximum_prefix ends for 5 minutes.`,
 		Example: `  vrouter bgp enable --asn 64512 --router-id 192.0.2.1 --neighbor 192.0.2.254
   vrouter bgp enable --asn 64512 --router-id 192.0.2.1 --neighbor 192.0.2.254,asn=64999,password=secret --family evpn
   vrouter bgp enable --asn 64512 --router-id 192.0.2.1 --neighbor 192.0.2.254,bfd=50ms`,
@@ -122,8 +124,10 @@ func parseNeighbor(text string) (n model.Neighbor, err error) {
 			n.Encapsulation = model.Encapsulation(value)
 		case "bfd":
 			err = n.BFD.UnmarshalText([]byte(value))
+		case "maximum_prefix":
+			err = number(&n.MaximumPrefix, value)
 		default:
-			return n, fmt.Errorf("unknown key %q; write asn, port, password, encapsulation or bfd", key)
+			return n, fmt.Errorf("unknown key %q; write asn, port, password, encapsulation, bfd or maximum_prefix", key)
 		}
 		if err != nil {
 			return n, err

@@ -26,9 +26,6 @@ import (
 // Times and limits of the protocol.
 const (
 	retryTime = 5 * time.Second // between two attempts to connect
-	// restartTime is the maximum time for which the neighbours and this node keep each other's routes
-	// while the agent restarts (RFC 4724).
-	restartTime = 120 * time.Second
 	// deferTime is the maximum time for which a restarted speaker waits for the paths of all neighbours
 	// before it announces paths.
 	deferTime     = 10 * time.Second
@@ -39,18 +36,26 @@ const (
 	bfdMultiplier = 3 // intervals without a packet after which a neighbour has failed (RFC 5880)
 )
 
-// maxPaths is the maximum number of paths of a neighbour in a family. The session of a neighbour that
-// announces more ends. GoBGP's own limit is not used: it walks all paths of the neighbour for each message.
-var maxPaths = 1_000_000
+// restartTime is the maximum time for which the neighbours and this node keep each other's routes
+// while the agent restarts (RFC 4724).
+var restartTime = 120 * time.Second
+
+// limitPause is the time without a session after a neighbour has announced too many paths.
+var limitPause = 5 * time.Minute
 
 // Speaker exchanges paths with a node's neighbours by BGP.
 type Speaker struct {
 	node    model.Node // with BGP
 	log     *slog.Logger
 	server  *server.BgpServer
+	ctx     context.Context // ends with the speaker
 	end     context.CancelFunc
+	bfd     bfdSessions        // nil: no neighbour has BFD
+	limits  map[netip.Addr]int // of paths in a family
 	changed func(lost bool)
 	version atomic.Uint64 // of the paths in table
+
+	restarts sync.Mutex // held during restart
 
 	mu        sync.Mutex
 	table     *table
@@ -61,8 +66,10 @@ type Speaker struct {
 	sessions  sync.Mutex
 	reasons   map[netip.Addr]string // why a neighbour has no session
 	malformed map[netip.Addr]malformed
-	refused   map[string]bool // addresses whose connections were refused
-	logs      sync.Map        // a *rate.Limiter by neighbour
+	refused   map[string]bool       // addresses whose connections were refused
+	bfdState  map[netip.Addr]string // of neighbours with BFD
+	bfdWhy    map[netip.Addr]string // why BFD failed last
+	logs      sync.Map              // a *rate.Limiter by neighbour
 }
 
 // mayLog reports whether the speaker logs another entry about a neighbour. A neighbour can send very many invalid messages.
@@ -79,8 +86,12 @@ func (s *Speaker) mayLog(neighbor string) bool {
 func Start(n model.Node, log *slog.Logger, stale, announce []Path, changed func(lost bool)) (*Speaker, error) {
 	ctx, end := context.WithCancel(context.Background())
 	s := &Speaker{
-		node: n, log: log, end: end, changed: changed, table: newTable(stale), announced: map[Key]*Path{},
+		node: n, log: log, ctx: ctx, end: end, changed: changed, limits: map[netip.Addr]int{}, table: newTable(stale), announced: map[Key]*Path{},
 		reasons: map[netip.Addr]string{}, malformed: map[netip.Addr]malformed{}, refused: map[string]bool{},
+		bfdState: map[netip.Addr]string{}, bfdWhy: map[netip.Addr]string{},
+	}
+	for _, o := range n.BGP.Neighbors {
+		s.limits[o.Address] = int(cmp.Or(o.MaximumPrefix, model.DefaultMaximumPrefix))
 	}
 	s.server = server.NewBgpServer(server.LoggerOption(slog.New(&gobgpLog{Handler: log.Handler(), speaker: s}), new(slog.LevelVar)))
 	s.table.Keep(n.BGP.Neighbors)
@@ -126,7 +137,7 @@ func (s *Speaker) start(ctx context.Context, restarting bool, announce []Path) e
 			return fmt.Errorf("add BGP neighbour %s: %w", n.Address, err)
 		}
 	}
-	return nil
+	return s.startBFD(ctx)
 }
 
 // peer returns the configuration of a session.
@@ -140,9 +151,6 @@ func (s *Speaker) peer(n model.Neighbor, restarting bool) *api.Peer {
 		GracefulRestart: &api.GracefulRestart{
 			Enabled: true, RestartTime: uint32(restartTime.Seconds()), DeferralTime: uint32(deferTime.Seconds()), NotificationEnabled: true, LonglivedEnabled: true, LocalRestarting: restarting,
 		},
-	}
-	if interval := uint32(time.Duration(n.BFD).Microseconds()); interval > 0 {
-		p.Bfd = &api.BfdPeerConfig{Enabled: true, DesiredMinimumTxInterval: interval, RequiredMinimumReceive: interval, DetectionMultiplier: bfdMultiplier}
 	}
 	if i := slices.IndexFunc(s.node.Underlay, func(a netip.Addr) bool { return a.Is4() == n.Address.Is4() }); i >= 0 {
 		p.Transport.LocalAddress = s.node.Underlay[i].String()
@@ -212,7 +220,8 @@ func (p *Path) equal(o *Path) bool {
 }
 
 // receive adds the paths that neighbours announce to the table, and removes those that they withdraw.
-// It ends the session with a neighbour that announces more than maxPaths.
+// The session of a neighbour that announces more paths than its limit ends. GoBGP's own limit is not used: it walks all paths
+// of the neighbour for each message.
 func (s *Speaker) receive(paths []*apiutil.Path) {
 	tooMany, differs := map[netip.Addr]bool{}, false
 	s.mu.Lock()
@@ -224,15 +233,16 @@ func (s *Speaker) receive(paths []*apiutil.Path) {
 		default:
 			differs = true
 			p.External = w.PeerASN != s.node.BGP.ASN
-			if s.table.Put(p) > maxPaths {
+			if s.table.Put(p) > s.limits[p.Neighbor] {
 				tooMany[p.Neighbor] = true
 			}
 		}
 	}
 	s.mu.Unlock()
 	for n := range tooMany {
-		s.setReason(n, tooManyPaths)
-		go s.disable(n) // GoBGP calls receive, and waits for its end
+		if s.setReason(n, tooManyPaths) {
+			go s.disable(n) // GoBGP calls receive, and waits for its end
+		}
 	}
 	if differs {
 		s.version.Add(1)
@@ -263,11 +273,12 @@ func (s *Speaker) Reaches(nextHop netip.Addr) bool {
 	return s.table.hops[nextHop] > 0
 }
 
-// disable ends the session with a neighbour until the speaker starts again.
+// disable ends the session with a neighbour for limitPause.
 func (s *Speaker) disable(neighbor netip.Addr) {
 	if err := s.server.DisablePeer(context.Background(), &api.DisablePeerRequest{Address: neighbor.String()}); err != nil {
 		s.log.Warn("cannot end the BGP session", "neighbor", neighbor, "error", err)
 	}
+	time.AfterFunc(limitPause, func() { s.restart(neighbor) })
 }
 
 // settle removes the paths that a neighbour has not announced again after a restart of the agent.
@@ -301,27 +312,22 @@ func (s *Speaker) notePeer(e *apiutil.WatchEventMessage_PeerEvent) {
 
 const wrongASN = "the neighbour has another AS number; correct its asn here, or the AS number that it has"
 
-const tooManyPaths = "the neighbour announces too many paths of a family; let it filter them, and then start the agent again"
+const tooManyPaths = "the neighbour announces more paths of a family than its maximum_prefix; let it filter them, or raise the limit; the next session starts 5 minutes after the last"
 
-// Why BFD has ended a session, for users.
-const (
-	bfdExpired = "the neighbour has failed: no BFD packet of it has arrived in time"
-	bfdDown    = "the neighbour says that BFD with this node is down"
-)
-
-// setReason keeps why a neighbour has no session, and logs a new reason. why is empty if it has one.
-// The reason tooManyPaths stays until the speaker starts again, and those of BFD until the session is established.
-func (s *Speaker) setReason(neighbor netip.Addr, why string) {
+// setReason keeps why a neighbour has no session, and logs a new reason. It reports whether the reason is new. why is empty if
+// the neighbour has a session. The reason tooManyPaths and those of BFD stay until the session is established.
+func (s *Speaker) setReason(neighbor netip.Addr, why string) bool {
 	s.sessions.Lock()
 	defer s.sessions.Unlock()
-	switch was := s.reasons[neighbor]; {
-	case was == tooManyPaths, why != "" && (was == bfdExpired || was == bfdDown):
-		return
+	was := s.reasons[neighbor]
+	if why == was || why != "" && (was == tooManyPaths || was == bfdExpired || was == bfdDown) {
+		return false
 	}
-	if why != "" && why != s.reasons[neighbor] && s.mayLog(neighbor.String()) {
+	if why != "" && s.mayLog(neighbor.String()) {
 		s.log.Warn("no BGP session", "neighbor", neighbor, "reason", why)
 	}
 	s.reasons[neighbor] = why
+	return true
 }
 
 // Version returns a number that changes when the result of Received changes.
@@ -367,7 +373,7 @@ type Neighbor struct {
 	ASN      uint32     `json:"asn"`
 	State    string     `json:"state"`            // established, or idle, connect, active, opensent, openconfirm
 	Since    time.Time  `json:"since,omitzero"`   // of an established session
-	BFD      string     `json:"bfd,omitempty"`    // up, init, down, admin_down; empty: not configured
+	BFD      string     `json:"bfd,omitempty"`    // up, init, down; empty: not configured
 	Received int        `json:"received"`         // paths
 	Stale    int        `json:"stale,omitempty"`  // received paths that the neighbour has not announced again since the agent restarted
 	Sent     int        `json:"sent"`             // paths
@@ -387,9 +393,6 @@ func (s *Speaker) Neighbors() (all []Neighbor, err error) {
 		}
 		state := strings.ToLower(strings.TrimPrefix(p.GetState().GetSessionState().String(), "SESSION_STATE_"))
 		n := Neighbor{Address: a.Unmap(), ASN: p.GetConf().GetPeerAsn(), State: state}
-		if p.GetBfd().GetEnabled() {
-			n.BFD = strings.ToLower(strings.TrimPrefix(p.GetState().GetBfdState().GetSessionState().String(), "BFD_SESSION_STATE_"))
-		}
 		for _, f := range p.GetAfiSafis() {
 			n.Sent += int(f.GetState().GetAdvertised())
 		}
@@ -397,7 +400,7 @@ func (s *Speaker) Neighbors() (all []Neighbor, err error) {
 			n.Since = up.AsTime()
 		}
 		s.sessions.Lock()
-		n.Reason, n.Malformed, n.MalformedCount = s.reasons[n.Address], s.malformed[n.Address].why, s.malformed[n.Address].count
+		n.BFD, n.Reason, n.Malformed, n.MalformedCount = s.bfdState[n.Address], s.reasons[n.Address], s.malformed[n.Address].why, s.malformed[n.Address].count
 		s.sessions.Unlock()
 		all = append(all, n)
 	})
@@ -413,6 +416,9 @@ func (s *Speaker) Neighbors() (all []Neighbor, err error) {
 // Close ends all sessions. If graceful, the neighbours keep this node's routes for restartTime.
 func (s *Speaker) Close(graceful bool) {
 	s.end()
+	if s.bfd != nil {
+		s.bfd.Stop()
+	}
 	if err := s.server.StopBgp(context.Background(), &api.StopBgpRequest{AllowGracefulRestart: graceful}); err != nil {
 		s.log.Debug("cannot end the BGP sessions", "error", err)
 	}
@@ -432,8 +438,6 @@ const (
 	sentNotification = "sent notification"                                     // fsm.sendNotification
 	withdrawn        = "the received Update message was treated as withdraw"   // fsmHandler.handlingError
 	discarded        = "Some attributes were discarded"                        // fsmHandler.handlingError
-	expired          = "Expired"                                               // bfdPeer.expiry
-	remoteDown       = "Remote peer signaled BFD down"                         // bfdPeer.remoteDown
 	peerDown         = "Peer Down"                                             // fsmHandler.loop
 	keepsRoutes      = "graceful-restart"                                      // its reason if the paths stay (fsmStateReason.String)
 )
@@ -468,10 +472,6 @@ func (l *gobgpLog) Handle(ctx context.Context, record slog.Record) error {
 	case record.Message == withdrawn || record.Message == discarded:
 		if a, err := netip.ParseAddr(l.neighbor); err == nil {
 			l.speaker.noteMalformed(a.Unmap(), record.Message == withdrawn, values["Error"].String())
-		}
-	case record.Message == expired || record.Message == remoteDown:
-		if a, err := netip.ParseAddr(values["Peer"].String()); err == nil {
-			l.speaker.setReason(a.Unmap(), map[bool]string{true: bfdExpired, false: bfdDown}[record.Message == expired])
 		}
 	case record.Message == peerDown && values["Reason"].String() != keepsRoutes:
 		if a, err := netip.ParseAddr(l.neighbor); err == nil {

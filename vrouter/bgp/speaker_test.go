@@ -167,12 +167,15 @@ func exchange(t *testing.T, change func(a, b *model.BGP)) {
 	}
 }
 
-// A session with a neighbour that announces too many paths ends, and its paths with it.
+// A session with a neighbour that announces too many paths ends, and its paths with it. After a pause, the next session starts.
 func TestANeighborWithTooManyPathsHasNoSession(t *testing.T) {
-	was := maxPaths
-	maxPaths = 3
-	t.Cleanup(func() { maxPaths = was }) // runs after the speakers' ends
-	a, b := pair(t, func(_, b *model.BGP) { accepts(b) })
+	was := limitPause
+	limitPause = 2 * time.Second
+	t.Cleanup(func() { limitPause = was }) // runs after the speakers' ends
+	a, b := pair(t, func(_, b *model.BGP) {
+		accepts(b)
+		b.Neighbors[0].MaximumPrefix = 3
+	})
 	b.start(t, nil, nil)
 	a.start(t, nil, a.red("10.1.0.10", "10.1.0.11", "10.1.0.12"))
 	b.await(t, "b has 6 paths of a in two families", func() bool { return len(b.Received()) == 6 })
@@ -180,6 +183,11 @@ func TestANeighborWithTooManyPathsHasNoSession(t *testing.T) {
 	b.await(t, "the session of b ends", func() bool { return b.state() != "established" && len(b.Received()) == 0 })
 	if all, err := b.Neighbors(); err != nil || len(all) != 1 || all[0].Reason != tooManyPaths {
 		t.Errorf("the neighbours of b are %+v, %v; want one, with the reason %q", all, err, tooManyPaths)
+	}
+	must.Succeed(t, a.Announce(a.red("10.1.0.10")))
+	b.await(t, "b has a session and 2 paths of a", func() bool { return b.state() == "established" && len(b.Received()) == 2 })
+	if all, err := b.Neighbors(); err != nil || all[0].Reason != "" {
+		t.Errorf("the neighbours of b are %+v, %v; want one without a reason", all, err)
 	}
 }
 

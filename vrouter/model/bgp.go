@@ -30,6 +30,9 @@ type Neighbor struct {
 	// BFD is the interval of BFD packets (RFC 5880, 5881), with which the node finds out that the neighbour has failed.
 	// 0: no BFD.
 	BFD Duration `yaml:"bfd" json:"bfd,omitzero"`
+	// MaximumPrefix is the maximum number of paths of the neighbour in a family. Its session ends if it announces more.
+	// 0: DefaultMaximumPrefix.
+	MaximumPrefix uint32 `yaml:"maximum_prefix" json:"maximum_prefix,omitempty"`
 }
 
 // BGPFamily is an address family of BGP.
@@ -46,6 +49,9 @@ var BGPFamilies = []BGPFamily{VPNv4, VPNv6, EVPN}
 
 // DefaultBGPPort is the TCP port of BGP (RFC 4271).
 const DefaultBGPPort = 179
+
+// DefaultMaximumPrefix is the default of Neighbor.MaximumPrefix.
+const DefaultMaximumPrefix = 1_000_000
 
 // Limits of BGP.
 const (
