@@ -19,6 +19,7 @@ import (
 type bird struct {
 	*node
 	socket string
+	cmd    *exec.Cmd
 }
 
 // startBIRD starts BIRD with a configuration.
@@ -38,7 +39,7 @@ func startBIRD(t *testing.T, n *node, config string) *bird {
 			t.Logf("BIRD: %s", readable(path+".log"))
 		}
 	})
-	return &bird{n, path + ".ctl"}
+	return &bird{n, path + ".ctl", cmd}
 }
 
 // birdc sends a command to BIRD and returns its output.
