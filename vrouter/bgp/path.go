@@ -45,6 +45,8 @@ type Path struct {
 	Targets     []model.RouteTarget `json:"targets"`
 	Tunnels     []bgp.TunnelType    `json:"tunnels,omitempty"`  // encapsulations (RFC 9012); empty: not announced
 	Unusable    string              `json:"unusable,omitempty"` // why vrouter cannot use the path, whatever the node's configuration
+	// Communities are those of RFC 1997, the large ones (RFC 8092), and the extended ones that have no field above.
+	Communities []string `json:"communities,omitempty"`
 
 	// Fields that only received paths have.
 	Neighbor  netip.Addr `json:"neighbor,omitzero"`
@@ -54,6 +56,9 @@ type Path struct {
 	Source    uint8      `json:"source,omitempty"`  // attribute ORIGIN
 	External  bool       `json:"external,omitempty"`
 	Stale     bool       `json:"-"` // received before the agent restarted, and not announced again since
+	Kept      bool       `json:"-"` // the neighbour restarts gracefully, and has not announced the path again (RFC 4724)
+	// LongLivedStale says that the path has the community LLGR_STALE: a router has lost it for long (RFC 9494).
+	LongLivedStale bool `json:"long_lived_stale,omitempty"`
 }
 
 // Key identifies a path among the paths of all neighbours.
@@ -86,10 +91,11 @@ func (p *Path) Destination() string {
 }
 
 // better compares two paths to one destination by the rules of RFC 4271 section 9.1, the better path
-// first. It leaves out the rules that only break ties: equal paths are used together. It also compares the
+// first. Before all, a path with LLGR_STALE is the worse one (RFC 9494 section 4.3). It leaves out the rules that only break ties: equal paths are used together. It also compares the
 // MEDs of different neighbouring ASes.
 func better(a, b *Path) int {
 	return cmp.Or(
+		toInt(a.LongLivedStale)-toInt(b.LongLivedStale),
 		cmp.Compare(b.LocalPref, a.LocalPref), cmp.Compare(a.ASPath, b.ASPath), cmp.Compare(a.Source, b.Source),
 		cmp.Compare(a.MED, b.MED), cmp.Compare(toInt(b.External), toInt(a.External)),
 	)

@@ -285,6 +285,8 @@ func (v *Verdict) join(d destination, best *Verdict, route *fib.ExternalRoute) {
 	}
 	why := ""
 	switch {
+	case !broadcast && v.LongLivedStale && !best.LongLivedStale:
+		why = fmt.Sprintf("it is stale (LLGR_STALE, RFC 9494), and the path by %s is not", best.NextHop)
 	case !broadcast && better(&best.Path, &v.Path) < 0:
 		why = fmt.Sprintf("the path by %s is better", best.NextHop)
 	case slices.Contains(route.Via, via): // several neighbours announce the same path

@@ -233,11 +233,19 @@ func TestTheBestPathsAreUsedTogether(t *testing.T) {
 			t.Errorf("%s: the senders are %+v, want all three routers", name, x.Senders)
 		}
 	}
+	x, verdicts := testSite().Resolve([]Path{by(1, func(p *Path) { p.LongLivedStale, p.LocalPref = true, 200 }), by(2, nil)})
+	if v := verdicts[0]; len(x.Routes) != 1 || len(x.Routes[0].Via) != 1 || x.Routes[0].Via[0].Address != verdicts[1].NextHop || v.State != Backup || !strings.Contains(v.Why, "LLGR_STALE") {
+		t.Errorf("the routes are %+v, with the verdicts %+v; want one by the path that is not stale", x.Routes, verdicts)
+	}
+	x, _ = testSite().Resolve([]Path{by(1, func(p *Path) { p.LongLivedStale = true }), by(2, func(p *Path) { p.LongLivedStale = true })})
+	if len(x.Routes) != 1 || len(x.Routes[0].Via) != 2 {
+		t.Errorf("the routes are %+v, want one by the two stale paths", x.Routes)
+	}
 	var many []Path
 	for i := range byte(model.MaxECMP + 2) {
 		many = append(many, by(i+1, nil))
 	}
-	x, verdicts := testSite().Resolve(many)
+	x, verdicts = testSite().Resolve(many)
 	if len(x.Routes[0].Via) != model.MaxECMP || verdicts[model.MaxECMP+1].State != Backup || !strings.Contains(verdicts[model.MaxECMP+1].Why, "the route already uses 16 equal paths, its maximum") {
 		t.Errorf("of %d equal paths the node uses %d, want %d; the verdict of the last is %+v", len(many), len(x.Routes[0].Via), model.MaxECMP, verdicts[model.MaxECMP+1])
 	}

@@ -375,7 +375,7 @@ type Neighbor struct {
 	Since    time.Time  `json:"since,omitzero"`   // of an established session
 	BFD      string     `json:"bfd,omitempty"`    // up, init, down; empty: not configured
 	Received int        `json:"received"`         // paths
-	Stale    int        `json:"stale,omitempty"`  // received paths that the neighbour has not announced again since the agent restarted
+	Stale    int        `json:"stale,omitempty"`  // received paths that the neighbour has not announced again since the agent or the neighbour restarted, or with LLGR_STALE
 	Sent     int        `json:"sent"`             // paths
 	Reason   string     `json:"reason,omitempty"` // why there is no session
 	// Malformed is the error of the last malformed UPDATE message that did not end the session (RFC 7606).

@@ -6,11 +6,15 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/osrg/gobgp/v4/pkg/apiutil"
+	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
 
 	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
@@ -230,6 +234,36 @@ func TestARestartLosesNoPaths(t *testing.T) {
 		return len(paths) == 2 && !paths[0].Stale && !paths[1].Stale
 	})
 	b.await(t, "b has only the 2 paths that a still announces", func() bool { return len(b.Received()) == 2 })
+}
+
+// The paths of a neighbour that stays away are stale: first by graceful restart, and then by long-lived graceful restart.
+// Those with NO_LLGR are gone then.
+func TestALongLivedRestartMakesPathsStale(t *testing.T) {
+	was := restartTime
+	restartTime = 2 * time.Second
+	t.Cleanup(func() { restartTime = was }) // runs after the speakers' ends
+	a, b := pair(t, func(_, b *model.BGP) { accepts(b) })
+	a.start(t, nil, a.red("10.1.0.10"))
+	short := a.red("10.1.0.11")[0]
+	w := must.Get(short.toWire())(t)
+	w.Attrs = append(w.Attrs, bgp.NewPathAttributeCommunities([]uint32{uint32(bgp.COMMUNITY_NO_LLGR)}))
+	must.Get(a.server.AddPath(apiutil.AddPathRequest{Paths: []*apiutil.Path{w}}))(t)
+	b.start(t, nil, nil)
+	b.await(t, "b has 3 paths of a", func() bool { return len(b.Received()) == 3 })
+	all := func(is func(Path) bool) bool {
+		paths, n := b.Received(), must.Get(b.Neighbors())(t)[0]
+		return len(paths) == 2 && is(paths[0]) && is(paths[1]) && n.Stale == 2
+	}
+	a.Close(true)
+	b.await(t, "all paths of a are stale", func() bool { return must.Get(b.Neighbors())(t)[0].Stale >= 2 })
+	b.await(t, "the paths of a have LLGR_STALE", func() bool {
+		return all(func(p Path) bool { return p.LongLivedStale && slices.Equal(p.Communities, []string{"llgr-stale"}) })
+	})
+	a.start(t, nil, a.red("10.1.0.10"))
+	b.await(t, "the paths of a are fresh", func() bool {
+		paths, n := b.Received(), must.Get(b.Neighbors())(t)[0]
+		return len(paths) == 2 && !paths[0].LongLivedStale && !paths[1].LongLivedStale && n.Stale == 0
+	})
 }
 
 // A session that cannot be established has a reason, whichever end connects.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
 
@@ -56,17 +57,20 @@ type value struct{ label, routed, set uint32 }
 // attributes are the fields of a path that many paths have in common.
 type attributes struct {
 	source
-	nextHop   netip.Addr
-	routerMAC model.MAC
-	targets   string // 8 bytes each
-	tunnels   string // 2 bytes each
-	unusable  string
-	localPref uint32
-	med       uint32
-	asPath    int
-	origin    uint8
-	external  bool
-	stale     bool
+	nextHop     netip.Addr
+	routerMAC   model.MAC
+	targets     string // 8 bytes each
+	tunnels     string // 2 bytes each
+	unusable    string
+	communities string // lines
+	localPref   uint32
+	med         uint32
+	asPath      int
+	origin      uint8
+	external    bool
+	stale       bool
+	kept        bool
+	longLived   bool
 }
 
 var kinds = []Kind{VPN, Station, Multicast, Prefix}
@@ -102,7 +106,7 @@ func (t *table) keyOf(k Key) key {
 }
 
 func attributesOf(p *Path) attributes {
-	a := attributes{source{p.Neighbor, p.Family}, p.NextHop, p.RouterMAC, "", "", p.Unusable, p.LocalPref, p.MED, p.ASPath, p.Source, p.External, p.Stale}
+	a := attributes{source{p.Neighbor, p.Family}, p.NextHop, p.RouterMAC, "", "", p.Unusable, strings.Join(p.Communities, "\n"), p.LocalPref, p.MED, p.ASPath, p.Source, p.External, p.Stale, p.Kept, p.LongLivedStale}
 	var b []byte
 	for _, r := range p.Targets {
 		b = append(b, r[:]...)
@@ -122,6 +126,10 @@ func (t *table) path(k key) Path {
 	p := Path{
 		Family: a.family, Kind: kinds[k.kind], RD: k.rd, MAC: k.mac, NextHop: a.nextHop, Label: v.label, RoutedLabel: v.routed, RouterMAC: a.routerMAC,
 		Unusable: a.unusable, Neighbor: a.neighbor, LocalPref: a.localPref, MED: a.med, ASPath: a.asPath, Source: a.origin, External: a.external, Stale: a.stale,
+		Kept: a.kept, LongLivedStale: a.longLived,
+	}
+	if a.communities != "" {
+		p.Communities = strings.Split(a.communities, "\n")
 	}
 	address := netip.AddrFrom16(k.address)
 	if k.v4 {
@@ -226,7 +234,7 @@ func (t *table) Count(neighbor netip.Addr) (all, stale int) {
 	for i := range t.sets {
 		if a := &t.sets[i]; a.neighbor == neighbor {
 			all += t.uses[i]
-			stale += toInt(a.stale) * t.uses[i]
+			stale += toInt(a.stale || a.kept || a.longLived) * t.uses[i]
 		}
 	}
 	return all, stale

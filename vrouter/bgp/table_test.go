@@ -53,10 +53,13 @@ func TestATableReturnsPathsUnchanged(t *testing.T) {
 		path("::/0", func(p *Path) {
 			p.Family, p.Tunnels = model.VPNv6, []bgp.TunnelType{bgp.TUNNEL_TYPE_GRE, bgp.TUNNEL_TYPE_VXLAN}
 		}),
+		path("10.9.1.0/24", func(p *Path) { p.LongLivedStale = true }),
+		path("10.9.2.0/24", func(p *Path) { p.Kept = true }),
 		path("fd00:9::1/128", func(p *Path) { p.Family, p.Kind, p.RouterMAC, p.Targets = model.EVPN, Prefix, mac, nil }),
 		path("10.9.0.9/32", func(p *Path) { p.Family, p.Kind, p.MAC, p.RoutedLabel = model.EVPN, Station, mac, 9 }),
 		path("10.9.0.9/32", func(p *Path) {
 			p.Family, p.Kind, p.MAC, p.Prefix, p.Unusable = model.EVPN, Station, mac, netip.Prefix{}, "no"
+			p.Communities = []string{"64512:77", "no-export"}
 		}),
 		path("10.9.0.9/32", func(p *Path) {
 			p.Family, p.Kind, p.Prefix, p.Origin = model.EVPN, Multicast, netip.Prefix{}, netip.MustParseAddr("192.0.2.9")
@@ -72,8 +75,8 @@ func TestATableReturnsPathsUnchanged(t *testing.T) {
 	if got := table.Paths(); !reflect.DeepEqual(got, all) {
 		t.Errorf("the table has the paths\n%+v, want\n%+v", got, all)
 	}
-	if n, stale := table.Count(all[0].Neighbor); n != len(all)-1 || stale != 1 {
-		t.Errorf("the neighbour has %d paths, %d of them stale; want %d and 1", n, stale, len(all)-1)
+	if n, stale := table.Count(all[0].Neighbor); n != len(all)-1 || stale != 3 {
+		t.Errorf("the neighbour has %d paths, %d of them stale; want %d and 3", n, stale, len(all)-1)
 	}
 	for _, p := range all {
 		if !table.Withdraw(p.Key()) || table.Withdraw(p.Key()) {

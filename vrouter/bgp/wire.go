@@ -88,6 +88,7 @@ func fromWire(w *apiutil.Path) (p Path, ok bool) {
 	if !p.setDestination(w.Nlri) {
 		return p, false
 	}
+	p.Kept = w.Stale
 	for _, a := range w.Attrs {
 		p.setAttribute(a)
 	}
@@ -185,6 +186,19 @@ func (p *Path) setAttribute(a bgp.PathAttributeInterface) {
 		if p.Label = a.Label; a.TunnelType != bgp.PMSI_TUNNEL_TYPE_INGRESS_REPL {
 			p.Unusable = fmt.Sprintf("it asks for broadcast by %s, but only ingress replication is supported", a.TunnelType)
 		}
+	case *bgp.PathAttributeCommunities:
+		for _, c := range a.Value {
+			p.LongLivedStale = p.LongLivedStale || bgp.WellKnownCommunity(c) == bgp.COMMUNITY_LLGR_STALE
+			name, known := bgp.WellKnownCommunityNameMap[bgp.WellKnownCommunity(c)]
+			if !known {
+				name = fmt.Sprintf("%d:%d", c>>16, uint16(c))
+			}
+			p.Communities = append(p.Communities, name)
+		}
+	case *bgp.PathAttributeLargeCommunities:
+		for _, c := range a.Values {
+			p.Communities = append(p.Communities, c.String())
+		}
 	case *bgp.PathAttributeExtendedCommunities:
 		for _, c := range a.Value {
 			p.setCommunity(c)
@@ -207,6 +221,8 @@ func (p *Path) setCommunity(c bgp.ExtendedCommunityInterface) {
 			if t := model.RouteTarget(b); !slices.Contains(p.Targets, t) {
 				p.Targets = append(p.Targets, t)
 			}
+		} else if err == nil {
+			p.Communities = append(p.Communities, c.String())
 		}
 	}
 }

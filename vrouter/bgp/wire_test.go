@@ -136,10 +136,13 @@ func TestAttributesOfOtherRoutersAreRead(t *testing.T) {
 		bgp.NewPathAttributeLocalPref(200), bgp.NewPathAttributeMultiExitDisc(30), bgp.NewPathAttributeOrigin(2),
 		bgp.NewPathAttributeAsPath([]bgp.AsPathParamInterface{bgp.NewAs4PathParam(bgp.BGP_ASPATH_ATTR_TYPE_SEQ, []uint32{1, 2, 3})}),
 		bgp.NewPathAttributeExtendedCommunities([]bgp.ExtendedCommunityInterface{esImport, bgp.NewEncapExtended(bgp.TUNNEL_TYPE_NVGRE)}),
+		bgp.NewPathAttributeCommunities([]uint32{64512<<16 | 77, uint32(bgp.COMMUNITY_LLGR_STALE)}),
+		bgp.NewPathAttributeLargeCommunities([]*bgp.LargeCommunity{bgp.NewLargeCommunity(70000, 1, 2)}),
 	} {
 		p.setAttribute(a)
 	}
-	want := Path{LocalPref: 200, MED: 30, Source: 2, ASPath: 3, Tunnels: []bgp.TunnelType{bgp.TUNNEL_TYPE_NVGRE}}
+	want := Path{LocalPref: 200, MED: 30, Source: 2, ASPath: 3, Tunnels: []bgp.TunnelType{bgp.TUNNEL_TYPE_NVGRE}, LongLivedStale: true,
+		Communities: []string{"es-import rt: 02:00:00:00:00:01", "64512:77", "llgr-stale", "70000:1:2"}}
 	if !reflect.DeepEqual(p, want) {
 		t.Errorf("the attributes are read as %+v, want %+v", p, want)
 	}
@@ -172,7 +175,7 @@ func updates(message []byte) (all []*apiutil.Path) {
 
 // quiet returns a speaker without sessions.
 func quiet() *Speaker {
-	return &Speaker{node: testSite().Node, table: newTable(nil), changed: func(bool) {}}
+	return &Speaker{node: testSite().Node, limits: map[netip.Addr]int{router: model.DefaultMaximumPrefix}, table: newTable(nil), changed: func(bool) {}}
 }
 
 // take lets the speaker receive a message. The paths can be resolved, printed and stored, and the table is as before when
