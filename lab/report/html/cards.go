@@ -8,6 +8,7 @@ import (
 
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/quantity"
+	"windtunnel/lab/report/tables"
 	"windtunnel/lab/report/verdicts"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
@@ -101,7 +102,7 @@ func (b *builder) keyName(c *model.Comparison) (name string, ok bool) {
 func costLine(name string, c *model.Comparison) cardLine {
 	v := c.Verdict
 	line := cardLine{Name: name, Big: change(c.Ratio.Median), Small: bounds(c.Ratio), Mark: markOfComparison(c), noisy: v == model.TooNoisy}
-	line.Tone = toneOf(c.Metric, v, c.Ratio.Median-1)
+	line.Tone = tables.Tone(c.Metric, v, c.Ratio.Median-1)
 	switch v {
 	case model.TooNoisy:
 		line.Big, line.Tone, line.Mark = "too noisy to judge", "none", mark{}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -80,11 +81,13 @@ func (s section) Anchor() string {
 	return "h-" + strings.Join(words, "-")
 }
 
+var shades = regexp.MustCompile(`^(worse|better)\d$`)
+
 // shaded reports whether figures of a table have a shade.
 func shaded(t document.Table) bool {
 	return slices.ContainsFunc(t.Rows, func(r document.Row) bool {
 		return slices.ContainsFunc(r.Cells, func(c document.Cell) bool {
-			return strings.HasPrefix(c.Tone, "worse") || strings.HasPrefix(c.Tone, "better")
+			return shades.MatchString(c.Tone)
 		})
 	})
 }

@@ -1,23 +1,21 @@
 package html
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/report/tables"
+	"windtunnel/lab/report/verdicts"
 	"windtunnel/lab/sample"
 )
 
-// ladder shows a ladder of the report: a chart for each metric, and a table.
+// ladder shows a ladder of the report: a chart for each metric.
 type ladder struct {
 	ID      string         `json:"id"`
 	Title   string         `json:"title"`
 	Metrics []ladderMetric `json:"metrics"`
-	Steps   []model.Rung   `json:"-"`
 	Alt     string         `json:"-"`
 }
 
@@ -41,7 +39,6 @@ type rung struct {
 	Ratio    string `json:"ratio,omitempty"` // the change in percent, with its interval
 	Share    string `json:"share,omitempty"` // cost of the step as a share of the last rung's figure
 	Paint    paint  `json:"paint"`
-	Missing  string `json:"-"` // the reason why the rung has no figure, for the table
 }
 
 // span is a median with its interval, as numbers and as text.
@@ -56,9 +53,11 @@ type span struct {
 func (b *builder) ladders() (list []ladder) {
 	for i := range b.r.Ladders {
 		l := &b.r.Ladders[i]
-		out := ladder{ID: fmt.Sprintf("ladder-%d", i), Title: l.Title, Steps: l.Steps}
-		for _, m := range ladderMetrics(l) {
-			out.Metrics = append(out.Metrics, b.waterfall(l, m))
+		out := ladder{ID: fmt.Sprintf("ladder-%d", i), Title: l.Title}
+		for _, m := range verdicts.Climbed {
+			if lines, scale := tables.Lines(l, m); lines != nil {
+				out.Metrics = append(out.Metrics, b.waterfall(l, m, lines, scale))
+			}
 		}
 		if len(out.Metrics) > 0 {
 			out.Alt = ladderAlt(out)
@@ -68,29 +67,11 @@ func (b *builder) ladders() (list []ladder) {
 	return list
 }
 
-// ladderMetrics lists the metrics of all rungs, each once, in the order in which the
-// rungs have them.
-func ladderMetrics(l *model.Ladder) (list []sample.Metric) {
-	for _, s := range l.Steps {
-		for _, c := range s.Costs {
-			if !slices.Contains(list, c.Metric) && (c.Figure != nil || c.Added != nil) {
-				list = append(list, c.Metric)
-			}
-		}
-	}
-	return list
-}
-
-func (b *builder) waterfall(l *model.Ladder, m sample.Metric) ladderMetric {
-	lines, scale := tables.Lines(l, m)
+func (b *builder) waterfall(l *model.Ladder, m sample.Metric, lines []tables.LadderLine, scale quantity.Scale) ladderMetric {
 	out := ladderMetric{Name: m.Label(), Unit: scale.Unit, By: scale.By}
 	for i, s := range l.Steps {
 		r := rung{Name: s.Name, Scenario: s.Scenario, Paint: b.paints[s.Scenario]}
-		c := s.Cost(m)
-		if c == nil || c.Figure == nil {
-			r.Missing = b.lacking(s.Scenario)
-		}
-		if c != nil {
+		if c := s.Cost(m); c != nil {
 			if r.Figure = spanOf(scale, c.Figure); r.Figure != nil {
 				r.Figure.Text = lines[i].Figure
 			}
@@ -112,20 +93,12 @@ func (r *rung) add(text string, m sample.Metric, c *model.Cost) {
 	}
 	r.Verdict = markOf(c.Verdict, c.P, c.Adjusted, c.Detectable)
 	if c.Ratio != nil {
-		r.Tone = toneOf(m, c.Verdict, c.Ratio.Median-1)
+		r.Tone = tables.Tone(m, c.Verdict, c.Ratio.Median-1)
 		r.Ratio = strings.TrimSpace(change(c.Ratio.Median) + " " + bounds(*c.Ratio))
 	}
 	if c.Share != nil && c.Verdict == model.Differs && *c.Share > 0 {
 		r.Share = fmt.Sprintf("%.0f %% of the whole", 100**c.Share)
 	}
-}
-
-// lacking returns the reason why a scenario has no figure.
-func (b *builder) lacking(id string) string {
-	if s := b.r.Row(id); s != nil {
-		return cmp.Or(s.Absent(), "not measured")
-	}
-	return "not in this run"
 }
 
 // spanOf prints an interval in a scale.

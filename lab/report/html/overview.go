@@ -7,6 +7,7 @@ import (
 
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/quantity"
+	"windtunnel/lab/report/tables"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -143,5 +144,5 @@ func changed(c *model.Comparison) (text, tone string) {
 	case model.TooFew:
 		return change(c.Ratio.Median) + " …", "none"
 	}
-	return change(c.Ratio.Median), toneOf(c.Metric, c.Verdict, c.Ratio.Median-1)
+	return change(c.Ratio.Median), tables.Tone(c.Metric, c.Verdict, c.Ratio.Median-1)
 }

@@ -9,6 +9,7 @@ import (
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/rejected"
 	"windtunnel/lab/report/reporttest"
+	"windtunnel/lab/report/tables"
 	"windtunnel/lab/sample"
 )
 
@@ -38,7 +39,7 @@ func TestRigorousPageSaysEverythingWithoutJavaScript(t *testing.T) {
 		r.Precision.Why,
 		"receiver CPU of vxlan/stream to that of raw/stream is known within ±3.4 %",
 		"≥ 0.7", "✓ holds", "✗ refuted", "? undecided",
-		"what a stream pays", "encapsulation in VXLAN", "−0.4", "−3.6 %", "no difference shows", "not confirmed by the correction for many comparisons", "19 % of the whole", "skipped",
+		"what a stream pays", "encapsulation in VXLAN", "−0.4", "−3.6 %", "~ no difference shows", "not confirmed by the correction for many comparisons", "19 %", "no figures",
 		"suggested", "detectable: 3.1 %", "too few trials to tell",
 		"syscall and copy", "by the CPU meter", "rep_movs_alternative", "not in the sum", "With the profiler the traffic ran at 97 % [")
 	for _, h := range r.Hypotheses {
@@ -116,11 +117,11 @@ func TestMarksDistinguishVerdictsWithoutColour(t *testing.T) {
 
 func TestOnlyConfirmedDifferencesHaveATone(t *testing.T) {
 	for v, want := range map[model.Verdict]string{model.Differs: "worse", model.Suggested: "", model.Alike: "", model.TooFew: ""} {
-		if got := toneOf(sample.Throughput, v, -0.1); got != want {
+		if got := tables.Tone(sample.Throughput, v, -0.1); got != want {
 			t.Errorf("less throughput that is %q has the tone %q, want %q", v, got, want)
 		}
 	}
-	must.Equal(t, "better", toneOf(sample.SenderCPUPerByte, model.Differs, -0.1))
+	must.Equal(t, "better", tables.Tone(sample.SenderCPUPerByte, model.Differs, -0.1))
 }
 
 func TestWaterfallHasEveryStepOfEveryMetric(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/report/verdicts"
-	"windtunnel/lab/sample"
 )
 
 // markOf returns the mark of a verdict. p, adjusted and detectable are fields of
@@ -47,19 +46,4 @@ func pValue(p *float64) string {
 		return "p < 0.001"
 	}
 	return fmt.Sprintf("p %.2g", *p)
-}
-
-// toneOf returns "worse" or "better" for a change of m, by its direction. It returns "" if
-// the verdict is not Differs, or if m has no better direction.
-func toneOf(m sample.Metric, v model.Verdict, change float64) string {
-	info, _ := sample.Describe(m)
-	switch way := change * float64(info.Better); {
-	case v != model.Differs:
-		return ""
-	case way < 0:
-		return "worse"
-	case way > 0:
-		return "better"
-	}
-	return ""
 }

@@ -85,8 +85,12 @@ func LadderSection(l *model.Ladder) document.Section {
 			continue
 		}
 		t.Add(strings.TrimSuffix(m.Label()+", "+scale.Unit, ", "))
-		for _, line := range lines {
-			t.Add(line.Step, line.Figure, line.Added, "", line.Share).Cells[3] = document.Cell{Text: line.Ratio, Range: line.Range, Mark: line.Mark}
+		for i, line := range lines {
+			cells := t.Add(line.Step, line.Figure, line.Added, "", line.Share).Cells
+			if c := l.Steps[i].Cost(m); c != nil && c.Ratio != nil {
+				cells[2].Tone = Tone(m, c.Verdict, c.Ratio.Median-1)
+			}
+			cells[3] = document.Cell{Text: line.Ratio, Range: line.Range, Mark: line.Mark}
 		}
 	}
 	var marks []verdicts.RatioMark
@@ -106,4 +110,19 @@ func Titled(heading, title string) string {
 		heading += ": " + title
 	}
 	return heading
+}
+
+// Tone returns "worse" or "better" for a change of m, by its direction. It returns "" if
+// the verdict is not Differs, or if m has no better direction.
+func Tone(m sample.Metric, v model.Verdict, change float64) string {
+	info, _ := sample.Describe(m)
+	switch way := change * float64(info.Better); {
+	case v != model.Differs:
+		return ""
+	case way < 0:
+		return "worse"
+	case way > 0:
+		return "better"
+	}
+	return ""
 }
