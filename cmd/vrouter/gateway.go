@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -24,32 +23,22 @@ func gatewayCommand() *cobra.Command {
 	})
 	kind := objects[model.Gateway]{
 		noun: "gateway", all: (*api.Client).Gateways, name: func(g model.Gateway) string { return g.Name },
-		table: gatewayTable, fields: gatewayFields, complete: completeGateways, remove: (*api.Client).DeleteGateway,
+		table: gatewayTable, fields: gatewayFields, complete: completeGateways, put: (*api.Client).PutGateway, remove: (*api.Client).DeleteGateway,
 	}
-	cmd.AddCommand(gatewayCreateCommand(), kind.list(), kind.get(), kind.delete("Delete gateways that no route uses"))
+	cmd.AddCommand(gatewayCreateCommand(kind), kind.list(), kind.get(), kind.delete("Delete gateways that no route uses"))
 	return cmd
 }
 
-func gatewayCreateCommand() *cobra.Command {
+func gatewayCreateCommand(kind objects[model.Gateway]) *cobra.Command {
 	var g model.Gateway
-	cmd := &cobra.Command{
-		Use:     "create NAME --address ADDRESS --encapsulation KIND --serve NETWORK[,KEY=VALUE…]",
-		Aliases: []string{"set"},
-		Short:   "Create or change a gateway",
+	cmd := kind.create(&cobra.Command{
+		Use:   "create NAME --address ADDRESS --encapsulation KIND --serve NETWORK[,KEY=VALUE…]",
+		Short: "Create or change a gateway",
 		Long: `Adds a tunnel endpoint outside the fleet, such as a hardware router. --serve sets
 the values that the gateway uses for a network: label, ethernet_label, vni, prefix,
 mac and flood. prefix and mac can be given several times.`,
 		Example: "  vrouter gateway create edge --address 192.0.2.254 --encapsulation vxlan --serve red,vni=300,prefix=0.0.0.0/0",
-		Args:    cobra.ExactArgs(1),
-		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
-			g.Name = args[0]
-			if err := c.PutGateway(ctx, g); err != nil {
-				return err
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "gateway %s serves %s\n", g.Name, phrase.Count(len(g.Networks), "network"))
-			return nil
-		}),
-	}
+	}, &g, &g.Name, func() string { return "serves " + phrase.Count(len(g.Networks), "network") })
 	flags := cmd.Flags()
 	listFlag(cmd, &g.Addresses, parseAddress, "address", "Underlay `address` of the gateway (repeatable)")
 	flags.StringVar((*string)(&g.Encapsulation), "encapsulation", "", "Encapsulation that the gateway uses: mpls-udp, mpls-gre or vxlan")

@@ -11,15 +11,31 @@ import (
 	"windtunnel/vrouter/inspect"
 )
 
-// objects makes the commands list, get and delete for one kind of object.
+// objects makes the commands create, list, get and delete for one kind of object.
 type objects[O any] struct {
 	noun     string
 	all      func(*api.Client, context.Context) ([]O, error)
 	name     func(O) string
 	table    func([]O) inspect.Table
-	fields   func(O) inspect.Fields // of one object; nil: the columns of its row
+	fields   func(O) inspect.Fields                      // of one object; nil: the columns of its row
+	put      func(*api.Client, context.Context, O) error // for create
 	remove   func(*api.Client, context.Context, string) error
 	complete completer
+}
+
+// create completes a command that writes an object, whose flags set the fields of o. The argument
+// becomes the object's name. contents ends the sentence that the command prints.
+func (k objects[O]) create(cmd *cobra.Command, o *O, name *string, contents func() string) *cobra.Command {
+	cmd.Aliases, cmd.Args = []string{"set"}, cobra.ExactArgs(1)
+	cmd.RunE = withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
+		*name = args[0]
+		if err := k.put(c, ctx, *o); err != nil {
+			return err
+		}
+		fmt.Fprintln(cmd.OutOrStdout(), k.noun, *name, contents())
+		return nil
+	})
+	return cmd
 }
 
 func (k objects[O]) list() *cobra.Command {

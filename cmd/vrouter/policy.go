@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
@@ -22,18 +21,17 @@ func policyCommand() *cobra.Command {
 	})
 	kind := objects[model.Policy]{
 		noun: "policy", all: (*api.Client).Policies, name: func(p model.Policy) string { return p.Name },
-		table: policyTable, fields: policyFields, complete: completePolicies, remove: (*api.Client).DeletePolicy,
+		table: policyTable, fields: policyFields, complete: completePolicies, put: (*api.Client).PutPolicy, remove: (*api.Client).DeletePolicy,
 	}
-	cmd.AddCommand(policyCreateCommand(), kind.list(), kind.get(), kind.delete("Delete policies that no network or port uses"))
+	cmd.AddCommand(policyCreateCommand(kind), kind.list(), kind.get(), kind.delete("Delete policies that no network or port uses"))
 	return cmd
 }
 
-func policyCreateCommand() *cobra.Command {
+func policyCreateCommand(kind objects[model.Policy]) *cobra.Command {
 	var p model.Policy
-	cmd := &cobra.Command{
-		Use:     "create NAME --rule RULE…",
-		Aliases: []string{"set"},
-		Short:   "Create a policy or replace its rules",
+	cmd := kind.create(&cobra.Command{
+		Use:   "create NAME --rule RULE…",
+		Short: "Create a policy or replace its rules",
 		Long: `Creates a policy. The first rule that matches a packet decides. A rule is
 
   ingress|egress allow|deny [PROTOCOL [PORT|FIRST-LAST]] [from|to PREFIX] [log]
@@ -42,16 +40,7 @@ Directions are those of the workload: it receives ingress and sends egress. A pa
 that matches no rule is denied if the policy has a rule for its direction, else
 allowed. Replies of allowed flows are allowed.`,
 		Example: `  vrouter policy create web --rule "ingress allow tcp 80-443 from 10.1.0.0/16" --rule "egress deny udp 53 log"`,
-		Args:    cobra.ExactArgs(1),
-		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
-			p.Name = args[0]
-			if err := c.PutPolicy(ctx, p); err != nil {
-				return err
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "policy %s has %s\n", p.Name, phrase.Count(len(p.Rules), "rule"))
-			return nil
-		}),
-	}
+	}, &p, &p.Name, func() string { return "has " + phrase.Count(len(p.Rules), "rule") })
 	cmd.Flags().Func("rule", "Add this `rule`; the first match decides (repeatable)", func(text string) error {
 		r, err := parseRule(text)
 		p.Rules = append(p.Rules, r)
