@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
+
 	"windtunnel/internal/phrase"
 	"windtunnel/internal/stopsignal"
 	"windtunnel/vrouter/agent"
@@ -41,7 +43,7 @@ flowing, even if the agent is killed. The next agent takes over.`,
 
   vrouter agent --config node.yaml --store etcd://10.0.0.1,10.0.0.2 --tls-ca ca.pem --tls-cert node.pem --tls-key node-key.pem
   vrouter agent --config node.yaml --store embedded`,
-		Args: cobra.NoArgs,
+		Args: cli.Takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := config.Load(path)
 			if err != nil {
@@ -120,7 +122,7 @@ store does not answer, run the command again later, or run vrouter node delete N
 --ports on another node. An embedded store is deleted too. If other nodes use that
 store, --with-store is required.`,
 		Example: "  vrouter remove --config node.yaml",
-		Args:    cobra.NoArgs,
+		Args:    cli.Takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := config.Load(path)
 			if err != nil {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
+
 	"windtunnel/internal/phrase"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/bgp"
@@ -20,13 +22,13 @@ import (
 )
 
 func bgpCommand() *cobra.Command {
-	cmd := group(&cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "bgp",
 		Short: "Exchange routes with routers outside the fleet by BGP",
 		Example: `  vrouter bgp enable --asn 64512 --router-id 192.0.2.1 --neighbor 192.0.2.254
   vrouter bgp neighbor
   vrouter bgp rib --why`,
-	})
+	}
 	cmd.AddCommand(bgpEnableCommand(), bgpDisableCommand(), bgpNeighborCommand(), bgpRIBCommand())
 	return cmd
 }
@@ -47,7 +49,7 @@ maximum_prefix ends for 5 minutes.`,
 		Example: `  vrouter bgp enable --asn 64512 --router-id 192.0.2.1 --neighbor 192.0.2.254
   vrouter bgp enable --asn 64512 --router-id 192.0.2.1 --neighbor 192.0.2.254,asn=64999,password=secret --family evpn
   vrouter bgp enable --asn 64512 --router-id 192.0.2.1 --neighbor 192.0.2.254,bfd=50ms`,
-		Args: cobra.NoArgs,
+		Args: cli.Takes(0, 0),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
 			node, err := bgpNode(ctx, c, on)
 			if err != nil {
@@ -142,7 +144,7 @@ func bgpDisableCommand() *cobra.Command {
 		Use:     "disable",
 		Short:   "End the BGP sessions of a node and delete its BGP settings",
 		Example: "  vrouter bgp disable",
-		Args:    cobra.NoArgs,
+		Args:    cli.Takes(0, 0),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
 			node, err := bgpNode(ctx, c, on)
 			if err != nil {
@@ -205,7 +207,7 @@ func bgpRIBCommand() *cobra.Command {
 		Example: `  vrouter bgp rib
   vrouter bgp rib --family evpn --why
   vrouter bgp rib --announced -o json`,
-		Args: cobra.NoArgs,
+		Args: cli.Takes(0, 0),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
 			all, err := c.BGPPaths(ctx, announced)
 			if err != nil {

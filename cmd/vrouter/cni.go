@@ -6,18 +6,20 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
+
 	"windtunnel/vrouter/cni"
 )
 
 func cniCommand() *cobra.Command {
-	cmd := group(&cobra.Command{
+	cmd := &cobra.Command{
 		Use:     "cni",
 		Short:   "Install vrouter as a CNI plugin, or uninstall it",
 		Example: "  vrouter cni install --network red",
 		Long: `Container runtimes with CNI (Kubernetes, containerd, CRI-O, Podman) start this
 program with the environment variable CNI_COMMAND. It then asks the agent of the
 node for a port.`,
-	})
+	}
 	cmd.AddCommand(cniInstallCommand(), cniUninstallCommand())
 	return cmd
 }
@@ -28,7 +30,7 @@ func cniInstallCommand() *cobra.Command {
 		Use:     "install --network NETWORK",
 		Short:   "Install the plugin and write a configuration list",
 		Example: "  vrouter cni install --network red\n  vrouter cni install --network red --name pods --chain portmap,tuning",
-		Args:    cobra.NoArgs,
+		Args:    cli.Takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if target.socket != "" {
 				path, err := filepath.Abs(target.socket) // a runtime starts the plugin in another directory
@@ -59,7 +61,7 @@ func cniUninstallCommand() *cobra.Command {
 		Long: `Deletes what "vrouter cni install" wrote with the same flags. The ports of running
 containers stay: stop the containers first.`,
 		Example: "  vrouter cni uninstall --network red",
-		Args:    cobra.NoArgs,
+		Args:    cli.Takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			removed, err := cni.Uninstall(o)
 			for _, path := range removed {

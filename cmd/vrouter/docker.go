@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
+
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/docker"
 )
@@ -26,7 +28,7 @@ Otherwise each daemon allocates the same addresses.`,
 		Example: `  vrouter docker &
   docker network create --driver vrouter --opt network=red --ipam-driver vrouter --ipam-opt network=red --subnet 10.1.0.0/16 red
   docker run --network red …`,
-		Args: cobra.NoArgs,
+		Args: cli.Takes(0, 0),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
 			status, err := c.Status(ctx)
 			if err != nil {
@@ -61,7 +63,7 @@ networks are the swarm's (--scope global).`,
 		Example: `  vrouter docker package /tmp/vrouter-plugin
   docker plugin create vrouter /tmp/vrouter-plugin && docker plugin enable vrouter
   docker network create --driver vrouter:latest --attachable --opt network=red --ipam-driver vrouter:latest --ipam-opt network=red --subnet 10.1.0.0/16 red`,
-		Args: cobra.ExactArgs(1),
+		Args: cli.Takes(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			self, err := os.Executable()
 			if err != nil {

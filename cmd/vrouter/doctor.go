@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
+
 	"windtunnel/internal/screen"
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/api"
@@ -24,7 +26,7 @@ func doctorCommand() *cobra.Command {
 needs. With --config it also checks the underlay devices of that node. Nothing is
 changed. The exit code is 1 if there is a problem.`,
 		Example: "  vrouter doctor\n  vrouter doctor --config node.yaml",
-		Args:    cobra.NoArgs,
+		Args:    cli.Takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			findings, err := diagnose(cmd.Context(), path)
 			if err != nil {

@@ -14,11 +14,11 @@ import (
 )
 
 func flowCommand() *cobra.Command {
-	cmd := group(&cobra.Command{
+	cmd := &cobra.Command{
 		Use:     "flow",
 		Short:   "Show the flows of vifs that have a policy",
 		Example: "  vrouter flow list --vrf red\n  vrouter flow get tcp 10.0.0.3:80 10.0.0.4:51820",
-	})
+	}
 	cmd.AddCommand(flowListCommand(), flowGetCommand())
 	return cmd
 }
@@ -45,7 +45,7 @@ a comma between them, in either order.`,
   vrouter flow list --match 10.0.0.4
   vrouter flow list --match "10.0.0.3:80,10.0.0.0/24&proto tcp"
   vrouter flow list --match [2001:db8::1]:443 --proto udp -o json`,
-		Args: cobra.NoArgs,
+		Args: cli.Takes(0, 0),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
 			keep, err := f.selector()
 			if err != nil {
@@ -105,7 +105,7 @@ func flowGetCommand() *cobra.Command {
 		Use:     "get PROTOCOL LOCAL REMOTE",
 		Short:   "Show one flow by its protocol and ends",
 		Example: "  vrouter flow get tcp 10.0.0.3:80 10.0.0.4:51820\n  vrouter flow get icmp 10.0.0.3:777 10.0.0.4",
-		Args:    cobra.ExactArgs(3),
+		Args:    cli.Takes(3, 3),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
 			id, err := vrfOf(ctx, c, vrf)
 			if err != nil {

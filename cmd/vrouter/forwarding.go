@@ -130,7 +130,7 @@ func vniCommand() *cobra.Command {
 }
 
 func serviceCommand() *cobra.Command {
-	c := group(&cobra.Command{Use: "service", Short: "Show the services that workloads reach", Example: "  vrouter service list"})
+	c := &cobra.Command{Use: "service", Short: "Show the services that workloads reach", Example: "  vrouter service list"}
 	c.AddCommand(listing(&cobra.Command{
 		Use:   "list",
 		Short: "List services with their backends",

@@ -15,12 +15,12 @@ import (
 )
 
 func gatewayCommand() *cobra.Command {
-	cmd := group(&cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "gateway",
 		Short: "Create and list gateways, tunnel endpoints outside the fleet",
 		Example: `  vrouter gateway create edge --address 192.0.2.254 --encapsulation mpls-udp --serve red,label=300,prefix=0.0.0.0/0
   vrouter gateway list`,
-	})
+	}
 	kind := objects[model.Gateway]{
 		noun: "gateway", all: (*api.Client).Gateways, name: func(g model.Gateway) string { return g.Name },
 		table: gatewayTable, fields: gatewayFields, complete: completeGateways, put: (*api.Client).PutGateway, remove: (*api.Client).DeleteGateway,

@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
+
 	"windtunnel/vrouter/agent"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/cni"
@@ -18,7 +20,7 @@ import (
 )
 
 func k8sCommand() *cobra.Command {
-	cmd := group(&cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "k8s",
 		Short: "Install vrouter as the network of a Kubernetes cluster",
 		Long: `Prints the objects that install vrouter in a cluster: agents on all nodes, the CNI
@@ -26,7 +28,7 @@ plugin, one network for all pods, and a store. kubectl applies and deletes them.
 		Example: `  vrouter k8s manifest | kubectl apply -f -
   vrouter k8s check
   vrouter k8s manifest | kubectl delete -f -`,
-	})
+	}
 	cmd.AddCommand(k8sManifestCommand(), k8sControllerCommand(), k8sCheckCommand(), k8sProbeCommand(), k8sNodeCommand(), k8sStoreCommand(), k8sReadyCommand())
 	return cmd
 }
@@ -43,7 +45,7 @@ lose their network.`,
 		Example: `  vrouter k8s manifest | kubectl apply -f -
   vrouter k8s manifest --image REG/vrouter:TAG --subnet 10.244.0.0/16 | kubectl apply -f -
   vrouter k8s manifest --store etcd://10.0.0.1 --tls-ca ca.pem --tls-cert node.pem --tls-key node-key.pem`,
-		Args: cobra.NoArgs,
+		Args: cli.Takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(m.Subnets) == 0 {
 				m.Subnets = []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}
@@ -97,7 +99,7 @@ func k8sNodeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:    "node",
 		Short:  "Run the agent of a node, and install the CNI plugin (in a pod)",
-		Args:   cobra.NoArgs,
+		Args:   cli.Takes(0, 0),
 		Hidden: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Namespace = k8s.Namespace
@@ -119,7 +121,7 @@ func k8sReadyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "ready",
 		Short:  "Fail unless pods can start on the node (in a pod)",
-		Args:   cobra.NoArgs,
+		Args:   cli.Takes(0, 0),
 		Hidden: true,
 		RunE: withAgent(func(ctx context.Context, _ *cobra.Command, c *api.Client, _ []string) error {
 			_, err := c.Status(ctx)
@@ -137,7 +139,7 @@ func k8sStoreCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:    "store",
 		Short:  "Run the store of a cluster (in a pod)",
-		Args:   cobra.NoArgs,
+		Args:   cli.Takes(0, 0),
 		Hidden: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s.Log = logTo(cmd)

@@ -3,6 +3,8 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
+
 	"windtunnel/vrouter/k8s"
 )
 
@@ -18,7 +20,7 @@ server, the nodes, the cluster's DNS, and an address outside. The command needs 
 works with every CNI plugin. It deletes its namespace at the end. The exit code is 1 if a
 connection fails.`,
 		Example: "  vrouter k8s check\n  vrouter k8s check --nodes a,b --outside 192.0.2.1:443",
-		Args:    cobra.NoArgs,
+		Args:    cli.Takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.Kubectl = []string{"kubectl"}
 			if kubeconfig != "" {

@@ -32,7 +32,7 @@ all objects (vrouter store grant operator). In the cluster, its service account 
 able to get, list and watch nodes and pods, and to patch nodes/status.`,
 		Example: `  vrouter k8s controller --store etcd://10.0.0.1 --tls-ca ca.pem --tls-cert operator.pem --tls-key operator-key.pem
   vrouter k8s controller --store etcd://10.0.0.1 --kubeconfig ~/.kube/config`,
-		Args: cobra.NoArgs,
+		Args: cli.Takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a, err := store.ParseAddress(from.address)
 			if err == nil && a.Kind != store.KindEtcd {

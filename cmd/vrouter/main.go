@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"windtunnel/internal/cli"
+	"windtunnel/internal/phrase"
 	"windtunnel/internal/stopsignal"
 	"windtunnel/vrouter/cni"
 	"windtunnel/vrouter/k8s"
@@ -119,8 +120,7 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted.`,
 		}
 	}
 	cmd.AddCommand(versionCommand(), manCommand())
-	cli.MarkFailures(cmd)
-	cli.HelpFlags(cmd)
+	cli.Prepare(cmd, phrase.Nearest)
 	completions(cmd)
 	return cmd
 }
@@ -130,7 +130,7 @@ func versionCommand() *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version of this program (`vrouter status` prints the agent's)",
 		Example: "  vrouter version",
-		Args:    cobra.NoArgs,
+		Args:    cli.Takes(0, 0),
 		Run: func(cmd *cobra.Command, _ []string) {
 			fmt.Fprintln(cmd.OutOrStdout(), version, "("+revision+")")
 		},

@@ -10,18 +10,20 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
+
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"
 )
 
 func networkCommand() *cobra.Command {
-	cmd := group(&cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "network",
 		Short: "Create, change and list virtual networks",
 		Example: `  vrouter network create red --subnet 10.1.0.0/16 --subnet fd00:1::/64
   vrouter network list`,
-	})
+	}
 	kind := objects[model.Network]{
 		noun: "network", all: (*api.Client).Networks, name: func(n model.Network) string { return n.Name },
 		table: networkTable, complete: completeNetworks, remove: (*api.Client).DeleteNetwork,
@@ -92,7 +94,7 @@ func networkCreateCommand() *cobra.Command {
 VRF and the labels of the network follow from its id.`,
 		Example: `  vrouter network create red --subnet 10.1.0.0/16 --subnet fd00:1::/64 --policy web
   vrouter network create lab --l2`,
-		Args: cobra.ExactArgs(1),
+		Args: cli.Takes(1, 1),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
 			n := model.Network{Name: args[0], ID: f.ID, VNI: f.VNI}
 			f.fill(cmd, &n)
@@ -116,7 +118,7 @@ func networkSetCommand() *cobra.Command {
 		Use:               "set NAME",
 		Short:             "Change a network; flags that are not given keep their values",
 		Example:           "  vrouter network set red --policy web --policy ssh",
-		Args:              cobra.ExactArgs(1),
+		Args:              cli.Takes(1, 1),
 		ValidArgsFunction: firstArgument(completeNetworks),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
 			n, err := networkNamed(ctx, c, args[0])

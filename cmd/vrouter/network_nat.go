@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
+
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"
@@ -34,7 +36,7 @@ route each address to its node.`,
 		Example: `  vrouter network nat red --pool 203.0.113.0/28
   vrouter port add --network red --netns web --floating 203.0.113.9
   vrouter network nat red`,
-		Args:              cobra.ExactArgs(1),
+		Args:              cli.Takes(1, 1),
 		ValidArgsFunction: firstArgument(completeNetworks),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
 			n, err := networkNamed(ctx, c, args[0])

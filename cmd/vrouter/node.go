@@ -3,23 +3,26 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/netip"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"windtunnel/internal/cli"
 
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
 )
 
 func nodeCommand() *cobra.Command {
-	cmd := group(&cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "node",
 		Short: "List, add and delete nodes, and show whether their agents run",
 		Example: `  vrouter node list
   vrouter node locators
   vrouter node delete c --ports`,
-	})
+	}
 	kind := objects[api.Node]{
 		noun: "node", all: (*api.Client).Nodes, name: func(n api.Node) string { return n.Name }, table: nodeTable, complete: completeFleetNodes,
 	}
@@ -63,7 +66,7 @@ func nodeAddCommand() *cobra.Command {
 		Aliases: []string{"set"},
 		Short:   "Add a node before its agent starts, or change it",
 		Example: "  vrouter node add c --underlay 192.0.2.3 --encapsulation vxlan",
-		Args:    cobra.ExactArgs(1),
+		Args:    cli.Takes(1, 1),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
 			n.Name = args[0]
 			if err := c.PutNode(ctx, n); err != nil {
@@ -96,7 +99,7 @@ func nodeDeleteCommand() *cobra.Command {
 		Aliases:           []string{"rm"},
 		Example:           "  vrouter node delete c --ports",
 		Long:              "Deletes nodes whose agents no longer run. With --ports it also deletes their ports,\nfrees the ports' addresses, and removes the ports from all routes. A route without\nanother next hop then discards packets.",
-		Args:              cobra.MinimumNArgs(1),
+		Args:              cli.Takes(1, math.MaxInt),
 		ValidArgsFunction: completeFleetNodes,
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
 			return deleteAll(ctx, cmd, "node", args, func(ctx context.Context, name string) error { return c.DeleteNode(ctx, name, ports) })

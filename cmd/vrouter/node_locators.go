@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
+
 	"windtunnel/vrouter/api"
 )
 
@@ -32,7 +34,7 @@ func nodeLocatorsCommand() *cobra.Command {
 		Short:   "Print the routes that the underlay needs to the nodes' locators",
 		Long:    "Prints one route for each node with a locator. Add these routes to the routers of the\nunderlay, or to the other nodes if all nodes are on one link. The next hop is the\nfirst IPv6 underlay address of the node.",
 		Example: "  vrouter node locators -o frr",
-		Args:    cobra.NoArgs,
+		Args:    cli.Takes(0, 0),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
 			nodes, err := c.Nodes(ctx)
 			if err != nil {

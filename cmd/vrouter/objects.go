@@ -3,8 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/spf13/cobra"
+
+	"windtunnel/internal/cli"
 
 	"windtunnel/internal/phrase"
 	"windtunnel/vrouter/api"
@@ -26,7 +29,7 @@ type objects[O any] struct {
 // create completes a command that writes an object, whose flags set the fields of o. The argument
 // becomes the object's name. contents ends the sentence that the command prints.
 func (k objects[O]) create(cmd *cobra.Command, o *O, name *string, contents func() string) *cobra.Command {
-	cmd.Aliases, cmd.Args = []string{"set"}, cobra.ExactArgs(1)
+	cmd.Aliases, cmd.Args = []string{"set"}, cli.Takes(1, 1)
 	cmd.RunE = withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
 		*name = args[0]
 		if err := k.put(c, ctx, *o); err != nil {
@@ -53,7 +56,7 @@ func (k objects[O]) get() *cobra.Command {
 		Use:               "get NAME",
 		Short:             fmt.Sprintf("Show one %s with all its fields", k.noun),
 		Example:           fmt.Sprintf("  vrouter %s get NAME -o json", k.noun),
-		Args:              cobra.ExactArgs(1),
+		Args:              cli.Takes(1, 1),
 		ValidArgsFunction: firstArgument(k.complete),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
 			rows, err := k.all(c, ctx)
@@ -81,7 +84,7 @@ func (k objects[O]) delete(short string) *cobra.Command {
 		Short:             short,
 		Aliases:           []string{"rm"},
 		Example:           fmt.Sprintf("  vrouter %s delete NAME", k.noun),
-		Args:              cobra.MinimumNArgs(1),
+		Args:              cli.Takes(1, math.MaxInt),
 		ValidArgsFunction: k.complete,
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
 			return deleteAll(ctx, cmd, k.noun, args, func(ctx context.Context, name string) error { return k.remove(c, ctx, name) })

@@ -64,7 +64,7 @@ func show(out io.Writer, output format, rows any, table inspect.Table) error {
 // listing completes a command that shows all rows of one kind.
 func listing[T any](cmd *cobra.Command, all func(*api.Client, context.Context) ([]T, error), table func([]T) inspect.Table) *cobra.Command {
 	var output format
-	cmd.Args = cobra.NoArgs
+	cmd.Args = cli.Takes(0, 0)
 	cmd.RunE = withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
 		rows, err := all(c, ctx)
 		if err != nil {

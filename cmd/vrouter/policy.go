@@ -13,12 +13,12 @@ import (
 )
 
 func policyCommand() *cobra.Command {
-	cmd := group(&cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "policy",
 		Short: "Create and list policies, which filter the traffic of workloads",
 		Example: `  vrouter policy create web --rule "ingress allow tcp 80" --rule "ingress allow icmp"
   vrouter policy get web`,
-	})
+	}
 	kind := objects[model.Policy]{
 		noun: "policy", all: (*api.Client).Policies, name: func(p model.Policy) string { return p.Name },
 		table: policyTable, fields: policyFields, complete: completePolicies, put: (*api.Client).PutPolicy, remove: (*api.Client).DeletePolicy,

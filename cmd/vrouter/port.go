@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,12 +18,12 @@ import (
 )
 
 func portCommand() *cobra.Command {
-	cmd := group(&cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "port",
 		Short: "Connect workloads to networks",
 		Example: `  vrouter port add --network red --netns n1
   vrouter port list`,
-	})
+	}
 	cmd.AddCommand(portAddCommand(), portListCommand(), portGetCommand(), portDeleteCommand())
 	return cmd
 }
@@ -44,7 +45,7 @@ the command returns. It survives restarts of the agent.`,
   vrouter port add --network red --netns n1 --interface eth1 --ip 10.0.0.7 --ip fd00::7
   vrouter port add --network red --netns n1 --ingress 100M --egress 50M
   vrouter port add --network red --device tap0 --mac 02:00:00:00:00:07 --name vm7`,
-		Args: cobra.NoArgs,
+		Args: cli.Takes(0, 0),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
 			if err := checkAttachment(&request.Attach); err != nil {
 				return cli.Misuse(err)
@@ -146,7 +147,7 @@ func portDeleteCommand() *cobra.Command {
 		Short:             "Delete ports on any node; `apply` deletes the ports of a state file",
 		Aliases:           []string{"rm"},
 		Example:           "  vrouter port delete web1",
-		Args:              cobra.MinimumNArgs(1),
+		Args:              cli.Takes(1, math.MaxInt),
 		ValidArgsFunction: completeOwnPorts,
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
 			for _, name := range args {
@@ -177,7 +178,7 @@ func portListCommand() *cobra.Command {
 		Short:   "List the ports of this node, or with --all of all nodes",
 		Aliases: []string{"ls"},
 		Example: "  vrouter port list --network red\n  vrouter port list --all -o json",
-		Args:    cobra.NoArgs,
+		Args:    cli.Takes(0, 0),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
 			rows, err := portRows(ctx, c, network, all)
 			if err != nil {
@@ -233,7 +234,7 @@ func portGetCommand() *cobra.Command {
 		Use:               "get NAME",
 		Short:             "Show one port with all its fields",
 		Example:           "  vrouter port get web1",
-		Args:              cobra.ExactArgs(1),
+		Args:              cli.Takes(1, 1),
 		ValidArgsFunction: firstArgument(completePorts),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
 			rows, err := portRows(ctx, c, "", true)

@@ -14,12 +14,12 @@ import (
 )
 
 func staticCommand() *cobra.Command {
-	cmd := group(&cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "route",
 		Short: "Add, list and delete static routes (`vrouter rt` shows the forwarding table)",
 		Example: `  vrouter route add red 10.9.0.0/16 --port fw1 --port fw2
   vrouter route list`,
-	})
+	}
 	kind := objects[model.Route]{noun: "route", all: (*api.Client).StaticRoutes, table: staticTable}
 	cmd.AddCommand(staticAddCommand(), kind.list(), staticDeleteCommand())
 	return cmd
@@ -33,7 +33,7 @@ func staticAddCommand() *cobra.Command {
 		Aliases: []string{"set"},
 		Short:   "Add or replace a route; several next hops share the flows",
 		Example: "  vrouter route add red 0.0.0.0/0 --gateway edge",
-		Args:    cobra.ExactArgs(2),
+		Args:    cli.Takes(2, 2),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
 			prefix, err := parsePrefix(args[1])
 			if err != nil {
@@ -93,7 +93,7 @@ func staticDeleteCommand() *cobra.Command {
 		Short:   "Delete a static route",
 		Aliases: []string{"rm"},
 		Example: "  vrouter route delete red 10.9.0.0/16",
-		Args:    cobra.ExactArgs(2),
+		Args:    cli.Takes(2, 2),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
 			prefix, err := parsePrefix(args[1])
 			if err != nil {

@@ -32,7 +32,7 @@ func applyCommand() *cobra.Command {
 		Long: `Replaces the desired state. If the file has errors, the command lists all of them
 and changes nothing. Ports of "vrouter port add" stay.`,
 		Example: "  vrouter apply -f state.yaml\n  vrouter state | sed 's/l3/l2l3/' | vrouter apply -f -",
-		Args:    cobra.NoArgs,
+		Args:    cli.Takes(0, 0),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
 			state, err := readState(file, cmd.InOrStdin())
 			if err != nil {
@@ -100,7 +100,7 @@ func stateCommand() *cobra.Command {
 		Use:     "state",
 		Short:   "Print the desired state as YAML for `vrouter apply`",
 		Example: "  vrouter state > state.yaml\n  vrouter state -o json",
-		Args:    cobra.NoArgs,
+		Args:    cli.Takes(0, 0),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
 			state, err := c.State(ctx)
 			switch {
@@ -128,7 +128,7 @@ func statusCommand() *cobra.Command {
 		Use:     "status",
 		Short:   "Show the agent's state, problems and repairs",
 		Example: "  vrouter status\n  vrouter status -o json\n  vrouter status --wait 10s",
-		Args:    cobra.NoArgs,
+		Args:    cli.Takes(0, 0),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
 			status, err := c.Status(ctx)
 			switch {

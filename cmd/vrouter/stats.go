@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
+
 	"windtunnel/internal/phrase"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
@@ -23,7 +25,7 @@ func dropstatsCommand() *cobra.Command {
 		Example: `  watch -d vrouter dropstats
   vrouter dropstats --log
   vrouter dropstats --follow`,
-		Args: cobra.NoArgs,
+		Args: cli.Takes(0, 0),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
 			switch {
 			case follow:

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 )
 
 func storeCommand() *cobra.Command {
-	cmd := group(&cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "store",
 		Short: "Give the nodes and operators of a fleet roles in etcd",
 		Long: `etcd uses the common name of a client's certificate as its user name. The roles of
@@ -27,12 +28,12 @@ certificate of an administrator. The first vrouter store init makes its user an
 administrator.`,
 		Example: `  vrouter store init --store etcd://10.0.0.1 --tls-ca ca.pem --tls-cert admin.pem --tls-key admin-key.pem
   vrouter store grant node c --store etcd://10.0.0.1`,
-	})
-	grant := group(&cobra.Command{
+	}
+	grant := &cobra.Command{
 		Use:     "grant",
 		Short:   "Give a node or an operator its role",
 		Example: "  vrouter store grant node c --network red --store etcd://10.0.0.1\n  vrouter store grant operator ops --store etcd://10.0.0.1",
-	})
+	}
 	grant.AddCommand(grantNodeCommand(), grantOperatorCommand())
 	cmd.AddCommand(storeInitCommand(), grant, revokeCommand())
 	return cmd
@@ -91,7 +92,7 @@ each node of the fleet. The user has the name of the node, so the certificate of
 must have this common name. A second run deletes nothing, and adds only missing roles
 and users.`,
 		Example: "  vrouter store init --store etcd://10.0.0.1 --tls-ca ca.pem --tls-cert admin.pem --tls-key admin-key.pem",
-		Args:    cobra.NoArgs,
+		Args:    cli.Takes(0, 0),
 	}, func(ctx context.Context, r *roles, _ []string) error { return r.Init(ctx, shared) })
 	cmd.Flags().BoolVar(&shared, "lock-others", false, "Enable roles even if etcd has keys of other programs, and keep the users of these programs; their clients then need users too")
 	return cmd
@@ -245,7 +246,7 @@ func grantNodeCommand() *cobra.Command {
 		Long: `Adds or changes the role of a node, and gives it to a user. An operator must add the
 node to the fleet with vrouter node add.`,
 		Example: "  vrouter store grant node c --network red --store etcd://10.0.0.1",
-		Args:    cobra.ExactArgs(1),
+		Args:    cli.Takes(1, 1),
 	}, func(ctx context.Context, r *roles, args []string) error {
 		return r.grantNode(ctx, args[0], cmp.Or(user, args[0]), networks...)
 	})
@@ -262,7 +263,7 @@ func grantOperatorCommand() *cobra.Command {
 accepts changes to networks, policies, nodes, gateways and routes. The user of a node
 can also be an operator.`,
 		Example: "  vrouter store grant operator ops --store etcd://10.0.0.1",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    cli.Takes(1, math.MaxInt),
 	}, func(ctx context.Context, r *roles, users []string) error { return r.GrantOperators(ctx, users...) })
 }
 
@@ -275,6 +276,6 @@ A running watch continues until its connection ends. If another user has the sam
 the role stays. The command also deletes the alive keys of the nodes. Other nodes then
 drop their routes to these nodes after the lease, and vrouter node delete can delete them.`,
 		Example: "  vrouter store revoke c --store etcd://10.0.0.1",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    cli.Takes(1, math.MaxInt),
 	}, func(ctx context.Context, r *roles, users []string) error { return r.revoke(ctx, users...) })
 }

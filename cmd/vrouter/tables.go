@@ -32,12 +32,12 @@ type lister[T any] struct {
 }
 
 func (l lister[T]) command(aliases ...string) *cobra.Command {
-	cmd := group(&cobra.Command{
+	cmd := &cobra.Command{
 		Use:     l.name,
 		Short:   l.what,
 		Aliases: aliases,
 		Example: l.listExample() + "\n" + l.getExample(),
-	})
+	}
 	cmd.AddCommand(l.list(), l.getOne())
 	return cmd
 }
@@ -56,7 +56,7 @@ func (l lister[T]) list() *cobra.Command {
 		Short:   "List all " + phrase.Plural(l.noun) + ", or those of one network",
 		Aliases: []string{"ls"},
 		Example: l.listExample() + "\n  vrouter " + l.name + " list -o json",
-		Args:    cobra.NoArgs,
+		Args:    cli.Takes(0, 0),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
 			id, err := vrfOf(ctx, c, vrf)
 			if err != nil {
@@ -99,7 +99,7 @@ func (l lister[T]) getOne() *cobra.Command {
 		Use:     "get " + l.get,
 		Short:   "Show one " + l.noun + " with all its fields",
 		Example: l.getExample(),
-		Args:    cobra.ExactArgs(1),
+		Args:    cli.Takes(1, 1),
 		ValidArgsFunction: firstArgument(func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return propose(func(ctx context.Context, c *api.Client) ([]string, error) { return l.names(ctx, c, vrf) })
 		}),

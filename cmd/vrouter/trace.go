@@ -26,7 +26,7 @@ node deny the packet, the last line says so.`,
 		Example: `  vrouter trace --from web1 --to 10.0.0.4
   vrouter trace --from web1 --to 10.0.0.4 --proto tcp --dport 80
   vrouter trace --from web1 --to 2001:db8::4 --proto udp --dport 53 --length 1400`,
-		Args: cobra.NoArgs,
+		Args: cli.Takes(0, 0),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, _ []string) error {
 			if err := checkTrace(r); err != nil {
 				return cli.Misuse(err)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
+
 	"windtunnel/internal/manual"
 )
 
@@ -14,26 +16,12 @@ import (
 // already printed the problem.
 var errSilent = errors.New("see above")
 
-// withHelpHint adds the command that prints the help.
+// withHelpHint adds the command that prints the help to an error that does not name it.
 func withHelpHint(cmd *cobra.Command, err error) error {
-	text, gap := strings.TrimSpace(err.Error()), "; "
-	if strings.Contains(text, "\n") {
-		gap = "\n"
+	if strings.Contains(err.Error(), "--help`") {
+		return err
 	}
-	return fmt.Errorf("%s%ssee `%s --help`", text, gap, cmd.CommandPath())
-}
-
-// group makes a command that only has subcommands. Without a subcommand, or with
-// an unknown one, it is a usage error.
-func group(cmd *cobra.Command) *cobra.Command {
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return fmt.Errorf("%s needs a subcommand", cmd.Name())
-		}
-		return fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
-	}
-	cmd.RunE = func(*cobra.Command, []string) error { return nil }
-	return cmd
+	return fmt.Errorf("%w; see `%s --help`", err, cmd.CommandPath())
 }
 
 func manCommand() *cobra.Command {
@@ -41,7 +29,7 @@ func manCommand() *cobra.Command {
 		Use:     "man FOLDER",
 		Short:   "Write manual pages for all commands",
 		Example: "  vrouter man /usr/local/share/man/man1",
-		Args:    cobra.ExactArgs(1),
+		Args:    cli.Takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return manual.Write(cmd, version, args[0], manualSections...)
 		},

@@ -132,7 +132,7 @@ func k8sManifest() *cobra.Command {
 		Use:     "manifest",
 		Short:   "Print the smallest role that can measure in a cluster, for kubectl apply",
 		Example: "  windtunnel k8s manifest | kubectl apply -f -\n  windtunnel k8s manifest --user jane | kubectl apply -f -",
-		Args:    takes(0, 0),
+		Args:    cli.Takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := io.WriteString(cmd.OutOrStdout(), k8s.Manifest(user))
 			return err

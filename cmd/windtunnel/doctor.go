@@ -36,7 +36,7 @@ func doctorCommand() *cobra.Command {
 
 The lists are separate commands: "windtunnel tools", "windtunnel systems" and
 "windtunnel doctor suites". With --format json doctor prints all of them.`,
-		Args: takes(0, 0),
+		Args: cli.Takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if brief && (cmd.Flags().Changed("format") || cmd.Flags().Changed("json")) {
 				return cli.Misuse(errors.New("--brief and --format exclude each other: omit one"))
@@ -74,7 +74,7 @@ The lists are separate commands: "windtunnel tools", "windtunnel systems" and
 func foundCommand(use, short string, part func(*diagnosis) (list any, table string)) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
-		Use: use, Short: short, Args: takes(0, 0),
+		Use: use, Short: short, Args: cli.Takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			say := progress(cmd)
 			say("testing kernel features and programs …")

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"windtunnel/internal/cli"
 )
 
 // variables maps flags to the variables of the environment that have their defaults.
@@ -23,7 +25,7 @@ func useVariables(cmd *cobra.Command, _ []string) error {
 		if err := cmd.Flags().Set(name, value); err != nil {
 			var invalid *pflag.InvalidValueError
 			if errors.As(err, &invalid) {
-				err = errors.New(remedyOf(invalid))
+				err = errors.New(cli.RemedyOf(invalid))
 			}
 			return fmt.Errorf("%s=%s: %w; correct the variable, or give --%s", variable, value, err, name)
 		}

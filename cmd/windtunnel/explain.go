@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
+
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/text"
 )
@@ -19,7 +21,7 @@ the result of each hypothesis, what stays undecided and why, and how many of its
 trials count.`,
 		Example: `  windtunnel explain
   windtunnel explain 20261121-0930`,
-		Args: takes(0, 1),
+		Args: cli.Takes(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := loadReport(db, strings.Join(args, ""))
 			if err != nil {

@@ -15,6 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
+
 	"windtunnel/internal/stopsignal"
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/probe"
@@ -30,7 +32,7 @@ func labUp() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up FILE.yaml|SUITE",
 		Short: "Bring up the testbed and the system of a scenario (default: the first), and keep it running",
-		Args:  takes(1, 1),
+		Args:  cli.Takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			plan, err := loadPlan(args[0], suite.ExpandOptions{Scenarios: strings.Fields(scenario)})
 			if err != nil {
@@ -85,7 +87,7 @@ func labList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [FILE.yaml|SUITE]",
 		Short: "List the namespaces of the running testbeds",
-		Args:  takes(0, 1),
+		Args:  cli.Takes(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			prefix := space.LabPrefix
 			if len(args) == 1 {
@@ -129,7 +131,7 @@ func labExec() *cobra.Command {
 		Use:     "exec FILE.yaml|SUITE NODE[/CONTAINER] -- COMMAND…",
 		Short:   "Run a command on a node or in a container of a running testbed",
 		Example: "  windtunnel lab exec quick a/c1 -- ping -c 3 10.31.16.2",
-		Args:    takes(3, math.MaxInt),
+		Args:    cli.Takes(3, math.MaxInt),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := labID(args[0])
 			if err != nil {
@@ -158,7 +160,7 @@ func labDown() *cobra.Command {
 	return &cobra.Command{
 		Use:   "down FILE.yaml|SUITE",
 		Short: "Remove a running testbed",
-		Args:  takes(1, 1),
+		Args:  cli.Takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := labID(args[0])
 			if err != nil {
@@ -175,7 +177,7 @@ func labClean() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "clean",
 		Short: "Remove all namespaces and processes of killed runs and running testbeds",
-		Args:  takes(0, 0),
+		Args:  cli.Takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := clusterOnly(cmd, hosts); err != nil {
 				return err

@@ -20,6 +20,7 @@ import (
 	"windtunnel/internal/cli"
 	"windtunnel/internal/stopsignal"
 	"windtunnel/lab/results"
+	"windtunnel/lab/suite"
 )
 
 // revision is set by the linker to the git revision that was built.
@@ -61,7 +62,7 @@ func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version, as --version does",
-		Args:  takes(0, 0),
+		Args:  cli.Takes(0, 0),
 		Run: func(cmd *cobra.Command, _ []string) {
 			fmt.Fprintln(cmd.OutOrStdout(), "windtunnel version", cmd.Root().Version)
 		},
@@ -71,8 +72,6 @@ func versionCommand() *cobra.Command {
 func root() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:           "windtunnel",
-		Args:          takes(0, 0),
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		Short:         "Measure what a virtual network costs, and where the cost arises",
 		Version:       version + " (" + revision + ")",
 		SilenceUsage:  true,
@@ -80,16 +79,20 @@ func root() *cobra.Command {
 
 		PersistentPreRunE: useVariables,
 	}
-	cmd.SetFlagErrorFunc(flagError)
 	cmd.AddCommand(versionCommand(), runCommand(), matrixCommand(), suitesCommand(), runsCommand(), outputCommand(), reportCommand(), explainCommand(), compareCommand(), trendCommand(), serveCommand(), profileCommand(), doctorCommand(), ntttcpCommand(), schemaCommand(), manCommand(),
 		foundCommand("tools", "List the traffic tools, and which can run here", (*diagnosis).tools),
 		foundCommand("systems", "List the systems under test, and which can run here", (*diagnosis).systems),
 		group("lab", "Bring up a testbed to try things by hand; clean up after killed runs", labUp(), labList(), labExec(), labDown(), labClean()),
 		group("vm", "Get the kernel and build the file system that VMs boot", vmFetch(), vmBuild()),
 		group("k8s", "Print what a Kubernetes cluster needs for measurements", k8sManifest()))
-	cli.MarkFailures(cmd)
-	cli.HelpFlags(cmd)
+	cli.Prepare(cmd, suite.Nearest)
 	completions(cmd)
+	return cmd
+}
+
+func group(use, short string, below ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short}
+	cmd.AddCommand(below...)
 	return cmd
 }
 

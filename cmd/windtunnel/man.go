@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
+
 	"windtunnel/internal/manual"
 )
 
@@ -12,7 +14,7 @@ func manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "man FOLDER",
 		Short: "Write manual pages for all commands",
-		Args:  takes(1, 1),
+		Args:  cli.Takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return manual.Write(cmd, version, args[0], manualSections()...)
 		},

@@ -44,7 +44,7 @@ every command for runs works with it.`,
   windtunnel matrix quick --testbed hosts.yaml --pairs a:b,b:a,a:c
   windtunnel matrix k8s-cni --testbed k8s --scenario host/stream,cni/stream
   windtunnel matrix --resume latest`,
-		Args: takes(0, 1),
+		Args: cli.Takes(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.command = recorded(cmd, args)
 			if err := cli.Misuse(cmp.Or(resumable(cmd), clusterOnly(cmd, o.testbed), aboveZero(cmd, "trials", "duration", "parallel"))); err != nil {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
+
 	"windtunnel/lab/results"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
@@ -19,7 +21,7 @@ func outputCommand() *cobra.Command {
 		Short: "Print the stored command lines and outputs of the tools of a scenario's trials",
 		Example: `  windtunnel output latest raw/stream
   windtunnel output 20261121-0930 vxlan/rr | less`,
-		Args: takes(2, 2),
+		Args: cli.Takes(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			store, err := openStore(db, true)
 			if err != nil {

@@ -33,7 +33,7 @@ graphs, pprof files and folded stacks. The difference of two scenarios is a flam
 graph in report.html.`,
 		Example: `  windtunnel profile quick --scenario vxlan/stream
   windtunnel profile quick --scenario bridge/stream,vxlan/stream`,
-		Args: takes(1, 1),
+		Args: cli.Takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if rate < 1 {
 				return cli.Misuse(fmt.Errorf("--rate %d: choose 1 sample per second or more", rate))

@@ -104,7 +104,7 @@ length. The pages of the other suites stay as they are.`,
   windtunnel report 20261121-093015 -o report.html
   windtunnel report --format published -o docs
   windtunnel report --format published opencontrail 20261121-093015`,
-		Args: takes(0, math.MaxInt),
+		Args: cli.Takes(0, math.MaxInt),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !cmd.Flags().Changed("format") {
 				var err error

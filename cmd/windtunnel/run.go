@@ -86,7 +86,7 @@ Without a suite, --system describes the experiment: every system carries every
   windtunnel run k8s-cni --testbed k8s
   windtunnel run k8s-cni --testbed k8s --image REG/windtunnel:TAG
   windtunnel run --resume latest`,
-		Args: takes(0, 1),
+		Args: cli.Takes(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.command = recorded(cmd, args)
 			if err := cli.Misuse(cmp.Or(resumable(cmd), clusterOnly(cmd, o.testbed), aboveZero(cmd, "trials", "max-trials", "max-time", "duration"))); err != nil {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
+
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/report/export"
 	"windtunnel/lab/results"
@@ -22,7 +24,7 @@ func runsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "runs",
 		Short: "List the stored runs, the newest first; delete runs",
-		Args:  takes(0, 0),
+		Args:  cli.Takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			runs, err := storedRuns(db)
 			if err != nil {
@@ -66,7 +68,7 @@ func runsDelete() *cobra.Command {
 		Short: "Delete runs with all their stored data; the files of their reports remain",
 		Example: `  windtunnel runs delete 20261121-093015
   windtunnel runs delete latest`,
-		Args: takes(1, math.MaxInt),
+		Args: cli.Takes(1, math.MaxInt),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			store, err := openExisting(db)
 			if err != nil {

@@ -38,7 +38,7 @@ the file of --token-file. Ctrl-C ends the server.`,
 		Example: `  windtunnel serve
   windtunnel serve --listen 127.0.0.1:9000 --db results.db
   windtunnel serve --listen :8420 --token-file /etc/windtunnel/token --host lab.example.net`,
-		Args: takes(0, 0),
+		Args: cli.Takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("host") && len(o.hosts) == 0 {
 				return cli.Misuse(errors.New("--host \"\": the value is empty; give a host name, or omit the flag"))

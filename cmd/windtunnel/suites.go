@@ -14,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
+
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/condition"
 	"windtunnel/lab/experiment"
@@ -31,7 +33,7 @@ func suitesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "suites",
 		Short: "List the suites, and how much of each can run here",
-		Args:  takes(0, 0),
+		Args:  cli.Takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			say := progress(cmd)
 			say("testing kernel features and programs …")
@@ -129,7 +131,7 @@ func schemaCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of the suite language, for editors",
-		Args:  takes(0, 0),
+		Args:  cli.Takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := cmd.OutOrStdout().Write(append(bytes.TrimSpace(suite.Schema()), '\n'))
 			return err

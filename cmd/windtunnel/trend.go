@@ -27,7 +27,7 @@ func trendCommand() *cobra.Command {
 		Example: `  windtunnel trend quick
   windtunnel trend quick --metric receiver_cpu_ns_per_byte --scenario 'bridge/*' --last 20
   windtunnel trend quick --like 20261121-093015`,
-		Args: takes(1, 1),
+		Args: cli.Takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := o.trend(args[0])
 			if err != nil {

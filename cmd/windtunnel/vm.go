@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/cli"
+
 	"windtunnel/lab/suite"
 	"windtunnel/lab/tool"
 	"windtunnel/lab/vm/image"
@@ -15,7 +17,7 @@ func vmFetch() *cobra.Command {
 	return &cobra.Command{
 		Use:   "fetch [PACKAGE]",
 		Short: "Download Debian's kernel for VMs into the user's cache; nothing is installed",
-		Args:  takes(0, 1),
+		Args:  cli.Takes(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pkg := kernel.Package
 			if len(args) == 1 {

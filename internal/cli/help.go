@@ -3,9 +3,9 @@ package cli
 
 import "github.com/spf13/cobra"
 
-// HelpFlags gives cobra's own flags of a command, and of the commands below it, help texts in the
+// helpFlags gives cobra's own flags of a command, and of the commands below it, help texts in the
 // form of the others.
-func HelpFlags(cmd *cobra.Command) {
+func helpFlags(cmd *cobra.Command) {
 	cmd.InitDefaultHelpFlag()
 	cmd.Flags().Lookup("help").Usage = "Show this help"
 	cmd.InitDefaultVersionFlag()
@@ -13,6 +13,6 @@ func HelpFlags(cmd *cobra.Command) {
 		f.Usage = "Print the version"
 	}
 	for _, below := range cmd.Commands() {
-		HelpFlags(below)
+		helpFlags(below)
 	}
 }
