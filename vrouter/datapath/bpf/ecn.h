@@ -38,7 +38,7 @@ static __noinline int ecn_set(struct __sk_buff *skb, __u8 outer)
 			return mark < 0 ? mark : 0;
 		__builtin_memcpy(&word, first, 2);
 		first[1] = (first[1] & ~TOS_ECN) | mark;
-		if (bpf_l3_csum_replace(skb, L3_OFFSET + 10, word, *(__be16 *)first, 2))
+		if (bpf_l3_csum_replace(skb, L3_OFFSET + offsetof(struct iphdr, check), word, *(__be16 *)first, 2))
 			return -DROP_BAD_INNER;
 	} else if (first[0] >> 4 == 6) {
 		mark = ecn_joined(outer, first[1] >> 4);

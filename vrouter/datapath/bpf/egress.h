@@ -13,7 +13,7 @@
 
 #define EGRESS_BURST_NS 20000000ull
 #define EGRESS_BURST_BYTES (128ull * 1024)
-#define GSO_HEADERS 54 /* shortest headers of a TCP segment: Ethernet 14, IPv4 20, TCP 20 */
+#define GSO_HEADERS (ETH_HLEN + sizeof(struct iphdr) + sizeof(struct tcphdr)) /* shortest headers of a TCP segment */
 
 struct egress_bucket {
 	struct bucket bucket;

@@ -52,7 +52,7 @@ static __always_inline int is_tunnel_packet(const struct node_settings *s, struc
 			return 0;
 	} else {
 		/* Packets to a workload's address in a locator are tunnel packets too (translate.h). */
-		if (!bpf_skb_load_bytes(skb, L3_OFFSET + 24, &in_locator, sizeof(in_locator)) &&
+		if (!bpf_skb_load_bytes(skb, L3_OFFSET + offsetof(struct ipv6hdr, daddr), &in_locator, sizeof(in_locator)) &&
 		    in_locator.network && node_with_locator(&in_locator, &to))
 			return 1;
 		protocol = ((struct ipv6hdr *)&ip)->nexthdr;
@@ -63,7 +63,7 @@ static __always_inline int is_tunnel_packet(const struct node_settings *s, struc
 		return 0;
 	if (ip.version == 4)
 		mapped(&to, ip.daddr);
-	else if (bpf_skb_load_bytes(skb, L3_OFFSET + 24, &to, sizeof(to)))
+	else if (bpf_skb_load_bytes(skb, L3_OFFSET + offsetof(struct ipv6hdr, daddr), &to, sizeof(to)))
 		return 0;
 	return !!bpf_map_lookup_elem(&remotes, &to);
 }

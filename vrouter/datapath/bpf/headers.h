@@ -80,6 +80,9 @@ struct vxlan {
 #define SHIM_MOST (sizeof(struct udphdr) + sizeof(struct vxlan))
 #define OUTER_MOST (ETH_HLEN + sizeof(struct ipv6hdr) + SHIM_MOST)
 
+#define TCP_DATA_OFFSET 12 /* offset of the byte with the length of the header */
+#define TCP_MOST 60        /* the longest TCP header */
+
 /* Returns n, which must be 1 to limit, a power of 2. The verifier sees these bounds in the
  * result: before Linux 6.8 it does not conclude from a comparison that n is not 0. */
 static __always_inline __u32 bounded(__u32 n, __u32 limit)

@@ -14,6 +14,8 @@
 enum icmp_cause { CAUSE_TTL, CAUSE_TOO_BIG, CAUSE_NO_ROUTE, CAUSE_NO_PORT };
 
 #define ANSWER_TTL 64
+#define IP_MOST 60     /* the longest IPv4 header */
+#define ICMP_QUOTED 8  /* bytes of the payload that an error quotes */
 #define ICMPV6_ECHO_ASKED 128
 #define ICMPV6_ECHO_ANSWERED 129
 
@@ -46,10 +48,11 @@ static __always_inline int send_back(struct __sk_buff *skb, const struct vif *v,
 struct error4 {
 	struct iphdr ip;
 	struct icmphdr icmp;
-	__u8 quote[60 + 8]; /* the longest header, and 8 bytes of its payload */
+	__u8 quote[IP_MOST + ICMP_QUOTED];
 };
 
-#define SHORT_QUOTE (20 + 8)
+#define SHORT_QUOTE (sizeof(struct iphdr) + ICMP_QUOTED)
+#define SHORT_ERROR4 (sizeof(struct error4) - IP_MOST - ICMP_QUOTED + SHORT_QUOTE)
 
 static __always_inline int may_answer4(struct __sk_buff *skb, const struct iphdr *ip)
 {
@@ -104,7 +107,7 @@ __noinline int icmp_error4(struct __sk_buff *skb, const struct vif *v, int cause
 	e.ip.version = 4;
 	e.ip.ihl = 5;
 	e.ip.tos = 0xc0; /* internetwork control (RFC 1812, section 4.3.2.5) */
-	e.ip.tot_len = bpf_htons(whole ? sizeof(e) : sizeof(e) - sizeof(e.quote) + SHORT_QUOTE);
+	e.ip.tot_len = bpf_htons(whole ? sizeof(e) : SHORT_ERROR4);
 	e.ip.ttl = ANSWER_TTL;
 	e.ip.protocol = IPPROTO_ICMP;
 	e.ip.saddr = v->gateway4 ? : cause_ip->daddr;
@@ -112,14 +115,14 @@ __noinline int icmp_error4(struct __sk_buff *skb, const struct vif *v, int cause
 	e.ip.check = ~folded(SUM(&e.ip, sizeof(e.ip)));
 	fill_error4(&e, cause, mtu);
 	if (whole) {
-		e.icmp.checksum = ~folded(SUM(&e.icmp, 8 + sizeof(e.quote)));
+		e.icmp.checksum = ~folded(SUM(&e.icmp, sizeof(e.icmp) + sizeof(e.quote)));
 		if (bpf_skb_change_tail(skb, ETH_HLEN + sizeof(e), 0) ||
 		    bpf_skb_store_bytes(skb, L3_OFFSET, &e, sizeof(e), 0))
 			return -DROP_ICMP_FAILED;
 	} else {
-		e.icmp.checksum = ~folded(SUM(&e.icmp, 8 + SHORT_QUOTE));
-		if (bpf_skb_change_tail(skb, ETH_HLEN + 28 + SHORT_QUOTE, 0) ||
-		    bpf_skb_store_bytes(skb, L3_OFFSET, &e, 28 + SHORT_QUOTE, 0))
+		e.icmp.checksum = ~folded(SUM(&e.icmp, sizeof(e.icmp) + SHORT_QUOTE));
+		if (bpf_skb_change_tail(skb, ETH_HLEN + SHORT_ERROR4, 0) ||
+		    bpf_skb_store_bytes(skb, L3_OFFSET, &e, SHORT_ERROR4, 0))
 			return -DROP_ICMP_FAILED;
 	}
 	return send_back(skb, v, bpf_htons(ETH_P_IP));
@@ -131,7 +134,7 @@ struct error6 {
 	__u8 code;
 	__be16 checksum;
 	__be32 value;
-	__u8 quote[40 + 8];
+	__u8 quote[sizeof(struct ipv6hdr) + ICMP_QUOTED];
 };
 
 static __always_inline int may_answer6(struct __sk_buff *skb, const struct ipv6hdr *ip, int cause)
@@ -222,7 +225,7 @@ static __noinline int echo4(struct __sk_buff *skb, const struct vif *v)
 		    type != ICMP_ECHO)
 			return -DROP_ICMP_FAILED;
 		type = ICMP_ECHOREPLY;
-		if (bpf_l4_csum_replace(skb, at + 2, bpf_htons(ICMP_ECHO << 8), bpf_htons(ICMP_ECHOREPLY << 8), 2) ||
+		if (bpf_l4_csum_replace(skb, at + (__u32)offsetof(struct icmphdr, checksum), bpf_htons(ICMP_ECHO << 8), bpf_htons(ICMP_ECHOREPLY << 8), 2) ||
 		    bpf_skb_store_bytes(skb, at, &type, 1, 0))
 			return -DROP_ICMP_FAILED;
 	}
@@ -232,9 +235,9 @@ static __noinline int echo4(struct __sk_buff *skb, const struct vif *v)
 	asked = ip.daddr;
 	ip.daddr = ip.saddr;
 	ip.saddr = asked;
-	if (bpf_l3_csum_replace(skb, L3_OFFSET + 10, old, new, 2) ||
-	    bpf_skb_store_bytes(skb, L3_OFFSET + 8, &ip.ttl, 1, 0) ||
-	    bpf_skb_store_bytes(skb, L3_OFFSET + 12, &ip.saddr, 8, 0))
+	if (bpf_l3_csum_replace(skb, L3_OFFSET + offsetof(struct iphdr, check), old, new, 2) ||
+	    bpf_skb_store_bytes(skb, L3_OFFSET + offsetof(struct iphdr, ttl), &ip.ttl, 1, 0) ||
+	    bpf_skb_store_bytes(skb, L3_OFFSET + offsetof(struct iphdr, saddr), &ip.saddr, 8, 0))
 		return -DROP_ICMP_FAILED;
 	return send_back(skb, v, bpf_htons(ETH_P_IP));
 }
@@ -251,17 +254,17 @@ static __noinline int echo6(struct __sk_buff *skb, const struct vif *v)
 		return TC_ACT_OK;
 	if (ip.nexthdr != IPPROTO_ICMPV6)
 		return icmp_error6(skb, v, CAUSE_NO_PORT, 0);
-	if (bpf_ntohs(ip.payload_len) < sizeof(struct icmp6hdr) || bpf_skb_load_bytes(skb, L3_OFFSET + 40, &type, 1) ||
+	if (bpf_ntohs(ip.payload_len) < sizeof(struct icmp6hdr) || bpf_skb_load_bytes(skb, L3_OFFSET + sizeof(ip), &type, 1) ||
 	    type != ICMPV6_ECHO_ASKED)
 		return -DROP_ICMP_FAILED;
 	type = ICMPV6_ECHO_ANSWERED;
 	__builtin_memcpy(&asked, &ip.daddr, 16);
-	if (bpf_l4_csum_replace(skb, L3_OFFSET + 42, bpf_htons(ICMPV6_ECHO_ASKED << 8),
+	if (bpf_l4_csum_replace(skb, L3_OFFSET + sizeof(ip) + offsetof(struct icmp6hdr, icmp6_cksum), bpf_htons(ICMPV6_ECHO_ASKED << 8),
 				bpf_htons(ICMPV6_ECHO_ANSWERED << 8), 2) ||
-	    bpf_skb_store_bytes(skb, L3_OFFSET + 40, &type, 1, 0) ||
-	    bpf_skb_store_bytes(skb, L3_OFFSET + 7, &limit, 1, 0) ||
-	    bpf_skb_store_bytes(skb, L3_OFFSET + 8, &asked, 16, 0) ||
-	    bpf_skb_store_bytes(skb, L3_OFFSET + 24, &ip.saddr, 16, 0))
+	    bpf_skb_store_bytes(skb, L3_OFFSET + sizeof(ip), &type, 1, 0) ||
+	    bpf_skb_store_bytes(skb, L3_OFFSET + offsetof(struct ipv6hdr, hop_limit), &limit, 1, 0) ||
+	    bpf_skb_store_bytes(skb, L3_OFFSET + offsetof(struct ipv6hdr, saddr), &asked, 16, 0) ||
+	    bpf_skb_store_bytes(skb, L3_OFFSET + offsetof(struct ipv6hdr, daddr), &ip.saddr, 16, 0))
 		return -DROP_ICMP_FAILED;
 	return send_back(skb, v, bpf_htons(ETH_P_IPV6));
 }

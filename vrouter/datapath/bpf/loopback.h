@@ -52,11 +52,11 @@ static __always_inline const struct path *path_of(struct __sk_buff *skb, const s
 	int i;
 
 	if (nh->family == FAMILY_IPV4) {
-		if (bpf_skb_load_bytes(skb, L3_OFFSET + 12, v4, sizeof(v4)))
+		if (bpf_skb_load_bytes(skb, L3_OFFSET + offsetof(struct iphdr, saddr), v4, sizeof(v4)))
 			return 0;
 		mapped(&outer.source, v4[0]);
 		mapped(&outer.destination, v4[1]);
-	} else if (bpf_skb_load_bytes(skb, L3_OFFSET + 8, &outer, sizeof(outer))) {
+	} else if (bpf_skb_load_bytes(skb, L3_OFFSET + offsetof(struct ipv6hdr, saddr), &outer, sizeof(outer))) {
 		return 0;
 	}
 	for (i = 0; i < MAX_PATHS; i++)

@@ -26,9 +26,9 @@ static __always_inline void lower_mss(struct mss_search *s)
 		return;
 	/* A value at an odd offset is summed with its bytes swapped. */
 	if ((s->at - s->tcp) & 1)
-		bpf_l4_csum_replace(s->skb, s->tcp + 16, __builtin_bswap16(old), __builtin_bswap16(new), 2);
+		bpf_l4_csum_replace(s->skb, s->tcp + offsetof(struct tcphdr, check), __builtin_bswap16(old), __builtin_bswap16(new), 2);
 	else
-		bpf_l4_csum_replace(s->skb, s->tcp + 16, old, new, 2);
+		bpf_l4_csum_replace(s->skb, s->tcp + offsetof(struct tcphdr, check), old, new, 2);
 	bpf_skb_store_bytes(s->skb, s->at + 2, &new, 2, 0);
 }
 
@@ -56,10 +56,10 @@ static long mss_step(__u32 i, struct mss_search *s)
  * Global function: the verifier checks it once. */
 __noinline int clamp_mss(struct __sk_buff *skb, __u32 l4, __u32 most)
 {
-	struct mss_search s = { .skb = skb, .tcp = l4, .at = l4 + 20, .most = most };
+	struct mss_search s = { .skb = skb, .tcp = l4, .at = l4 + sizeof(struct tcphdr), .most = most };
 	__u8 head[2]; /* data offset, flags */
 
-	if (bpf_skb_load_bytes(skb, l4 + 12, head, 2) || !(head[1] & TCP_SYN))
+	if (bpf_skb_load_bytes(skb, l4 + TCP_DATA_OFFSET, head, 2) || !(head[1] & TCP_SYN))
 		return 0;
 	s.end = l4 + (head[0] >> 4) * 4;
 	bpf_loop(MAX_OPTIONS, mss_step, &s, 0);

@@ -89,13 +89,13 @@ static __noinline __u32 label_back(struct __sk_buff *skb, const struct outer *o,
 /* Writes TUNNEL_TTL into the outer IP header. Returns 0 if that succeeds. */
 static __always_inline long write_outer_ttl(struct __sk_buff *skb, const struct outer *o)
 {
-	__u32 at = L3_OFFSET + (o->family == FAMILY_IPV4 ? 8 : 7);
+	__u32 at = L3_OFFSET + (o->family == FAMILY_IPV4 ? offsetof(struct iphdr, ttl) : offsetof(struct ipv6hdr, hop_limit));
 	__u8 old[2] __attribute__((aligned(2))), new[2] __attribute__((aligned(2))) = { TUNNEL_TTL };
 
 	if (bpf_skb_load_bytes(skb, at, old, sizeof(old)))
 		return -1;
 	new[1] = old[1];
-	if (o->family == FAMILY_IPV4 && bpf_l3_csum_replace(skb, L3_OFFSET + 10, *(__be16 *)old, *(__be16 *)new, 2))
+	if (o->family == FAMILY_IPV4 && bpf_l3_csum_replace(skb, L3_OFFSET + offsetof(struct iphdr, check), *(__be16 *)old, *(__be16 *)new, 2))
 		return -1;
 	return bpf_skb_store_bytes(skb, at, new, 1, 0);
 }
@@ -104,7 +104,8 @@ static __always_inline long write_outer_ttl(struct __sk_buff *skb, const struct 
  * the packet. */
 static __always_inline int send_outer_back(struct __sk_buff *skb, struct outer *o, __u32 label)
 {
-	__u32 length = o->family == FAMILY_IPV4 ? 4 : 16, from = L3_OFFSET + (o->family == FAMILY_IPV4 ? 12 : 8);
+	__u32 length = o->family == FAMILY_IPV4 ? sizeof(__be32) : sizeof(struct in6_addr);
+	__u32 from = L3_OFFSET + (o->family == FAMILY_IPV4 ? offsetof(struct iphdr, saddr) : offsetof(struct ipv6hdr, saddr));
 	__be32 shim = bpf_htonl(o->encap == ENCAP_VXLAN ? label << 8 : label << LABEL_SHIFT | LABEL_BOTTOM | TUNNEL_TTL);
 	__u8 a[32] __attribute__((aligned(4)));
 	struct ethhdr eth, back;

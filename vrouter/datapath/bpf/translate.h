@@ -361,9 +361,9 @@ static __noinline int answer_locator(struct __sk_buff *skb)
 	    bpf_l4_csum_replace(skb, checksum, bpf_htons(TEST_REQUEST), bpf_htons(TEST_REPLY), 2) ||
 	    bpf_skb_store_bytes(skb, L3_OFFSET + sizeof(t.ip), &type, sizeof(type), 0) ||
 	    bpf_skb_store_bytes(skb, L3_OFFSET + offsetof(struct locator_test, kind), &kind, sizeof(kind), 0) ||
-	    bpf_skb_store_bytes(skb, L3_OFFSET + 7, &hops, sizeof(hops), 0) ||
-	    bpf_skb_store_bytes(skb, L3_OFFSET + 8, &t.ip.daddr, 16, 0) ||
-	    bpf_skb_store_bytes(skb, L3_OFFSET + 24, &source, 16, 0) ||
+	    bpf_skb_store_bytes(skb, L3_OFFSET + offsetof(struct ipv6hdr, hop_limit), &hops, sizeof(hops), 0) ||
+	    bpf_skb_store_bytes(skb, L3_OFFSET + offsetof(struct ipv6hdr, saddr), &t.ip.daddr, 16, 0) ||
+	    bpf_skb_store_bytes(skb, L3_OFFSET + offsetof(struct ipv6hdr, daddr), &source, 16, 0) ||
 	    bpf_skb_store_bytes(skb, 0, eth.h_source, ETH_ALEN, 0) ||
 	    bpf_skb_store_bytes(skb, ETH_ALEN, eth.h_dest, ETH_ALEN, 0))
 		return -DROP_MALFORMED;

@@ -22,7 +22,7 @@ static __always_inline __u32 outer_udp(__u8 family)
 /* Returns the bytes of both outer addresses, which are in front of the UDP header. */
 static __always_inline __u32 outer_addresses(__u8 family)
 {
-	return family == FAMILY_IPV4 ? 8 : 32;
+	return family == FAMILY_IPV4 ? 2 * sizeof(__be32) : 2 * sizeof(struct in6_addr);
 }
 
 struct chunk {

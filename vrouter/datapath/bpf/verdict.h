@@ -15,7 +15,7 @@ enum {
 };
 
 /* Programs see frames from their Ethernet header on. */
-#define L3_OFFSET 14
+#define L3_OFFSET ETH_HLEN
 
 /* The verdict of a frame that was forwarded or answered, with its outcome. Only redirects
  * return TC_ACT_REDIRECT or TC_ACT_SHOT. */

@@ -45,16 +45,16 @@ static __always_inline int fits(struct __sk_buff *skb, const struct frame *f, __
 		return 1;
 	if (!skb->gso_size)
 		return 0;
-	/* gso_size is payload: TCP's header has at most 60 bytes, UDP's 8. */
+	/* gso_size is payload: the length of TCP's header varies. */
 	header = f->l4 - ETH_HLEN - (f->jumbo ? JUMBO_LENGTH : 0); /* segments have no jumbo header */
 	if (!f->tcp)
 		return header + sizeof(struct udphdr) + skb->gso_size <= mtu;
-	if (header + 60 + skb->gso_size <= mtu)
+	if (header + TCP_MOST + skb->gso_size <= mtu)
 		return 1;
 	{
 		__u8 offset;
 
-		if (bpf_skb_load_bytes(skb, f->l4 + 12, &offset, 1))
+		if (bpf_skb_load_bytes(skb, f->l4 + TCP_DATA_OFFSET, &offset, 1))
 			return 0;
 		return header + (offset >> 4) * 4 + skb->gso_size <= mtu;
 	}
