@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"strings"
 
 	"windtunnel/internal/phrase"
@@ -20,7 +21,7 @@ const hypothesesRule = "A hypothesis claims a range for a ratio, a difference or
 
 // Document returns the report as its readers see it: all sections, in their order.
 func Document(r *model.Report) document.Document {
-	d := document.Document{Title: r.Run.Title, Lead: r.Run.Description, Lines: lines(r)}
+	d := document.Document{Title: cmp.Or(r.Run.Title, r.Run.ID), Lead: r.Run.Description, Lines: lines(r)}
 	d.Add(
 		document.Section{Title: "Findings", Sentences: r.Findings, Brief: sentences.Brief(r), Drawing: "findings"},
 		document.Section{Drawing: "systems"},
@@ -80,12 +81,14 @@ func troubles(r *model.Report) (list []string) {
 	return list
 }
 
-// lines identifies the run: its ID, name and machine, the note, and the command.
+// lines identifies the run: its ID, name, date and machine, the note, and the command.
 func lines(r *model.Report) []string {
 	e := &r.Run.Environment
 	facts := phrase.Lines{r.Run.ID}
 	facts.SayIf(r.Run.Name != "", "%s", r.Run.Name)
+	facts.SayIf(!r.Run.Started.IsZero(), "%s", r.Run.Started.UTC().Format("2 January 2006"))
 	facts.SayIf(e.CPUs > 0, "%s", phrase.Count(e.CPUs, "CPU"))
+	facts.SayIf(e.CPUModel != "", "%s", e.CPUModel)
 	facts.SayIf(r.Run.Short, "short form")
 	facts.SayIf(e.Kernel != "", "Linux %s", e.Kernel)
 	facts.SayIf(r.Run.Status != "", "%s", r.Run.Status)

@@ -1,12 +1,10 @@
 package html
 
 import (
-	"cmp"
 	"html/template"
 	"regexp"
 	"strings"
 
-	"windtunnel/internal/phrase"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/model"
@@ -85,7 +83,7 @@ func runPage(r *model.Report) (*page, error) {
 		return nil, err
 	}
 	p.paints = b.paints
-	p.Title, p.Lead, p.Lines = cmp.Or(r.Run.Title, r.Run.ID), "", []string{line(r)}
+	p.Lead, p.Lines = "", []string{strings.Join(p.Lines, " · ")} // the first screen is short; the figures have the lead
 	e := &r.Run.Environment
 	p.Run = &download{
 		Version: strings.TrimSpace(e.Version + " " + e.Revision), Left: b.kept.Left, Lacks: lacks, File: fileName(r.Run.ID),
@@ -102,18 +100,6 @@ func (b *builder) drawings(bars []panelGroup, c charts, p *profileList) map[stri
 		"other-panels": bars[one:], "cells": b.cells(), "ratios": ratioAlt(c.Ratios), "trials": c.Trials,
 		"profiles": p, "series": allSeries(c.Series), "path": b.topologies(),
 	}
-}
-
-// line returns the line below the title: date, CPU, kernel and command.
-func line(r *model.Report) string {
-	var parts phrase.Lines
-	parts.SayIf(r.Run.Name != "", "%s", r.Run.Name)
-	parts.SayIf(r.Run.Note != "", "%s", r.Run.Note)
-	parts.Say("%s", r.Run.Started.UTC().Format("2 January 2006"))
-	parts.SayIf(r.Run.Short, "short form")
-	parts.SayIf(r.Run.Environment.CPUModel != "", "%s", r.Run.Environment.CPUModel)
-	parts.SayIf(r.Run.Environment.Kernel != "", "Linux %s", r.Run.Environment.Kernel)
-	return strings.Join(append(parts, r.Run.Command()), " · ")
 }
 
 // ratioAlt describes the chart of ratios; "" without ratios.
