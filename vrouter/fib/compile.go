@@ -134,7 +134,7 @@ func newCompiler(state model.Slice, node string, facts Facts, ids *IDs, last *Co
 // the other nodes with ports of them.
 func (c *compiler) findNetworks(node string) {
 	for _, n := range c.state.Networks {
-		if c.count[place{n.Name, node}].ports > 0 {
+		if c.count[place{node, n.Name}].ports > 0 {
 			c.here[n.Name] = &network{Network: n, members: map[string]bool{}}
 			c.nets[n.Name] = c.here[n.Name]
 		}

@@ -22,12 +22,12 @@ type Compiled struct {
 }
 
 // place is a network on a node.
-type place struct{ network, node string }
+type place struct{ node, network string }
 
 // tally counts the ports of a place and their addresses.
 type tally struct{ ports, addresses int }
 
-func placeOf(p *model.Port) place { return place{p.Network, p.Node} }
+func placeOf(p *model.Port) place { return place{p.Node, p.Network} }
 
 // countPorts counts the ports of each place. c, which can be nil, has earlier counts.
 func (c *Compiled) countPorts(ports []*model.Port) map[place]tally {
