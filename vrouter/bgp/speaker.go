@@ -121,6 +121,9 @@ func (s *Speaker) start(ctx context.Context, restarting bool, announce []Path) e
 	if err != nil {
 		return fmt.Errorf("listen for BGP on port %d of %s: %w; stop the program that uses the port, or set another bgp port", port, strings.Join(listen, ", "), err)
 	}
+	if err := s.keepToItself(ctx); err != nil {
+		return fmt.Errorf("limit the announced paths to those of this node: %w", err)
+	}
 	if err := s.Announce(announce); err != nil {
 		return err
 	}
@@ -138,6 +141,20 @@ func (s *Speaker) start(ctx context.Context, restarting bool, announce []Path) e
 		}
 	}
 	return s.startBFD(ctx)
+}
+
+// keepToItself makes GoBGP announce only the paths of this node. Without it, GoBGP announces the paths of an external neighbour
+// to the others, with this node as next hop, but this node does not know their labels.
+func (s *Speaker) keepToItself(ctx context.Context) error {
+	own := &api.Policy{Name: "own", Statements: []*api.Statement{{
+		Name: "own", Conditions: &api.Conditions{RouteType: api.Conditions_ROUTE_TYPE_LOCAL}, Actions: &api.Actions{RouteAction: api.RouteAction_ROUTE_ACTION_ACCEPT},
+	}}}
+	if err := s.server.AddPolicy(ctx, &api.AddPolicyRequest{Policy: own}); err != nil {
+		return err
+	}
+	return s.server.SetPolicyAssignment(ctx, &api.SetPolicyAssignmentRequest{Assignment: &api.PolicyAssignment{
+		Name: "global", Direction: api.PolicyDirection_POLICY_DIRECTION_EXPORT, Policies: []*api.Policy{{Name: own.Name}}, DefaultAction: api.RouteAction_ROUTE_ACTION_REJECT,
+	}})
 }
 
 // peer returns the configuration of a session.

@@ -266,6 +266,32 @@ func TestALongLivedRestartMakesPathsStale(t *testing.T) {
 	})
 }
 
+// A node announces only its own paths: it does not know the labels of those of an external neighbour.
+func TestPathsOfANeighborAreNotAnnouncedToOthers(t *testing.T) {
+	a, b := pair(t, func(a, b *model.BGP) {
+		b.ASN, b.Neighbors[0].ASN, a.Neighbors[0].ASN = 70000, 64512, 70000
+		accepts(b)
+	})
+	third := netip.MustParseAddr("127.0.38.3")
+	c := &end{changed: make(chan struct{}, 1), node: model.Node{Name: "c", Underlay: []netip.Addr{third}, Encapsulations: model.DefaultEncapsulations,
+		BGP: &model.BGP{ASN: 70001, RouterID: third, Port: a.node.BGP.Port, Neighbors: []model.Neighbor{{Address: a.node.Underlay[0], ASN: 64512, Port: 1}}}}}
+	a.node.BGP.Neighbors = append(a.node.BGP.Neighbors, model.Neighbor{Address: third, ASN: 70001, Port: a.node.BGP.Port})
+	a.start(t, nil, a.red("10.1.0.10"))
+	b.start(t, nil, b.red("10.1.0.20"))
+	c.start(t, nil, nil)
+	a.await(t, "a has 2 paths of b", func() bool { return len(a.Received()) == 2 })
+	c.await(t, "c has 2 paths of a", func() bool { return len(c.Received()) == 2 })
+	must.Succeed(t, b.Announce(b.red("10.1.0.20", "10.1.0.21")))
+	a.await(t, "a has 4 paths of b", func() bool { return len(a.Received()) == 4 })
+	must.Succeed(t, a.Announce(a.red("10.1.0.10", "10.1.0.11")))
+	c.await(t, "c has 2 paths to 10.1.0.11", func() bool { return len(c.Received()) >= 4 })
+	for _, p := range c.Received() {
+		if p.ASPath != 1 {
+			t.Errorf("c receives the path to %s with %d AS numbers, want only those of a with 1", p.Destination(), p.ASPath)
+		}
+	}
+}
+
 // A session that cannot be established has a reason, whichever end connects.
 func TestAWrongASNIsTheReasonOfASession(t *testing.T) {
 	for _, connects := range []string{"a", "b"} {
