@@ -75,7 +75,7 @@ lose their network.`,
 	encapsulationFlag(cmd, &m.Encapsulations)
 	flags.StringVar(&m.StoreNode, "store-node", "", "Name of the node that runs the store (default: a node with the label node-role.kubernetes.io/control-plane)")
 	flags.StringVar(&m.APIServer, "api-server", "", "`HOST:PORT` at which the installation reaches the API server (default: the ClusterIP of the service kubernetes, which needs kube-proxy)")
-	flags.BoolVar(&m.KubeProxyReplacement, "kube-proxy-replacement", false, "Do the work of kube-proxy, which must not run (needs --api-server)")
+	flags.BoolVar(&m.KubeProxyReplacement, "kube-proxy-replacement", false, "Replace kube-proxy, which must not run (needs --api-server)")
 	flags.StringVar(&access.address, "store", "", "Use an etcd at `etcd://HOST:PORT,…` in place of a store in the cluster")
 	flags.StringVar(&access.ca, "tls-ca", "", "File with the CA certificates of --store")
 	flags.StringVar(&access.cert, "tls-cert", "", "File with the nodes' client certificate for --store")
@@ -110,7 +110,7 @@ func k8sNodeCommand() *cobra.Command {
 	podNetworkFlags(cmd, &o.Network.Name, &o.Network.Subnets)
 	configFlag(cmd, &o.Base)
 	cmd.Flags().StringVar(&o.Name, "node-name", "", "Name of the node")
-	cmd.Flags().BoolVar(&o.NoKubeProxy, "kube-proxy-replacement", false, "Do the work of kube-proxy")
+	cmd.Flags().BoolVar(&o.NoKubeProxy, "kube-proxy-replacement", false, "Replace kube-proxy")
 	cmd.Flags().StringVar(&o.Binaries, "bin-dir", cni.DefaultBinaries, "Directory of CNI plugins")
 	cmd.Flags().StringVar(&o.Configs, "conf-dir", cni.DefaultConfigs, "Directory of CNI configurations")
 	return cmd

@@ -26,8 +26,8 @@ type objects[O any] struct {
 	complete completer
 }
 
-// create completes a command that writes an object, whose flags set the fields of o. The argument
-// becomes the object's name. contents ends the sentence that the command prints.
+// create completes a command that writes an object. Flags set the fields of o, and the argument sets
+// its name. The sentence that the command prints ends with contents.
 func (k objects[O]) create(cmd *cobra.Command, o *O, name *string, contents func() string) *cobra.Command {
 	cmd.Aliases, cmd.Args = []string{"set"}, cli.Takes(1, 1)
 	cmd.RunE = withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {

@@ -114,7 +114,7 @@ func (b *kubernetesBench) absolute(t *testing.T, what string, v trialValues, uni
 // noLimit is the limit of a figure without a target.
 const noLimit = 0
 
-// ratio adds a row with the ratio of paired trials, of which quotients has one each, or of rounds. Its interval is by round.
+// ratio adds a row with the median of quotients and its interval. The trials of a round count as one value.
 func (b *kubernetesBench) ratio(t *testing.T, what string, quotients trialValues, limit float64, s side) {
 	t.Helper()
 	list := quotients.byRound(t).list()

@@ -12,9 +12,9 @@ import (
 	"windtunnel/internal/phrase"
 )
 
-// Prepare gives a program's commands what cobra does not give them: exit codes (MarkFailures), help
-// texts of cobra's flags, and errors of wrong usage that say what to write. nearest returns the name
-// of a flag that a given name probably means; "" if there is none.
+// Prepare adds exit codes (MarkFailures), help texts of cobra's flags, and errors of wrong usage with
+// their remedy to a program's commands. nearest returns the flag whose name is most similar to a given
+// name; "" if no flag is similar.
 func Prepare(top *cobra.Command, nearest func(given string, known []string) string) {
 	top.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return flagError(cmd, err, nearest) })
 	groups(top)
@@ -22,8 +22,8 @@ func Prepare(top *cobra.Command, nearest func(given string, known []string) stri
 	helpFlags(top)
 }
 
-// groups makes a missing and an unknown subcommand errors of the commands that only have subcommands.
-// Without arguments the program prints its help.
+// groups makes commands that only have subcommands return an error if the subcommand is missing or
+// unknown. Only the program itself prints its help without arguments.
 func groups(cmd *cobra.Command) {
 	for _, below := range cmd.Commands() {
 		groups(below)
@@ -40,7 +40,7 @@ func groups(cmd *cobra.Command) {
 	}
 }
 
-// lister says which command lists the flags, or the commands, of cmd.
+// lister returns a sentence with the command that lists the flags or the subcommands of cmd.
 func lister(cmd *cobra.Command, what string) string {
 	return fmt.Sprintf("`%s --help` lists the %s", cmd.CommandPath(), what)
 }

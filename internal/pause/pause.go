@@ -16,8 +16,8 @@ func For(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Wake sends to a channel with room for one value. It sends nothing if a value is already waiting: the receiver then handles
-// both reasons at once.
+// Wake sends a value to a channel that has room for one. If the channel is full, it sends nothing: the receiver will wake
+// anyway, and handles both reasons together.
 func Wake(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -52,11 +52,11 @@ type Options struct {
 	DualStack bool
 	// IPv6Only gives nodes, pods and services no IPv4 addresses.
 	IPv6Only bool
-	// NoKubeProxy leaves the work of kube-proxy to the network of pods.
+	// NoKubeProxy starts no kube-proxy. The pod network must replace it.
 	NoKubeProxy bool
-	// DNS builds a DNS server for StartDNS.
+	// DNS builds CoreDNS, which StartDNS starts.
 	DNS bool
-	// E2E builds upstream's test programs, and gives the cluster their image.
+	// E2E builds the programs of Kubernetes' end-to-end tests, and imports the image of their pods on each node.
 	E2E bool
 	// Trace makes containerd log its work in detail, such as the calls of CNI plugins.
 	Trace bool

@@ -84,7 +84,7 @@ func build(t *testing.T, folder, setting string, args ...string) {
 	}
 }
 
-// compile builds a program of Kubernetes' version, unless it is there.
+// compile builds a program of the cluster's Kubernetes version, unless it is already built.
 func compile(t *testing.T, folder, path, verb string, args ...string) {
 	t.Helper()
 	if !exists(path) {

@@ -65,7 +65,7 @@ func Scale(ms sample.Metrics, bits, sender, receiver float64) {
 	scale(ms, receiver, sample.ReceiverCPU, sample.ReceiverCores, sample.ReceiverUserCPU, sample.ReceiverSystemCPU, sample.ReceiverSoftirqCPU, sample.ReceiverIRQCPU,
 		sample.ReceiverToolCores, sample.ReceiverGuestCores, sample.ReceiverNetworkCores)
 	scale(ms, receiver/bits, sample.ReceiverCPUPerByte, sample.ReceiverCPUPerPacket)
-	if ms[sample.Capacity] > 0 { // not scaled: the busier side can be another one now
+	if ms[sample.Capacity] > 0 { // scaling is not enough: the other side can now be the busier one
 		ms.SetCapacity()
 	}
 }

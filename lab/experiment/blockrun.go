@@ -29,8 +29,8 @@ type ending struct {
 	err      error
 }
 
-// errExited is the error of an attempt that a callback ended by runtime.Goexit, as a test's FailNow does.
-var errExited = errors.New("the attempt ended early")
+// errExited means that a callback ended the attempt's goroutine by runtime.Goexit, as FailNow of a test does.
+var errExited = errors.New("the goroutine of the attempt ended before the attempt did")
 
 // block runs the trials of one block. total is the number of the run's trials.
 func (e *Experiment) block(ctx context.Context, h *history, queue []queued, total int) error {

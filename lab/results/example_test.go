@@ -22,8 +22,8 @@ comparisons:
   - {baseline: bridge, subjects: vxlan}
 `
 
-// The engine stores a run with its plan, and each sample when its attempt ends. A report needs
-// only the store. Figures in the store have SI units: bits per second.
+// The engine stores a run and its plan, and then the sample of each attempt. A report is made from
+// the store alone. Figures in the store have SI units, such as bits per second.
 func Example() {
 	dir, err := os.MkdirTemp("", "results")
 	if err != nil {

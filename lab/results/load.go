@@ -200,7 +200,7 @@ func (of rowsOf) metrics(t *tx, wanted []sample.Metric, ids []int64, samples []s
 			names[string(metric)] = metric
 		}
 		i, ok := index[id]
-		if !ok { // of another state of a file without locks, which is read again
+		if !ok { // the file without locks changed meanwhile; it is read again
 			return nil
 		}
 		if samples[i].Metrics == nil {

@@ -20,8 +20,8 @@ func ExampleDescribe() {
 	// loss_ratio: loss, unit "1"
 }
 
-// An attempt that failed a gate, or has no figures, does not count, and the trial is attempted
-// again. Figures use the last attempt that counts of each block. Block 2 has none.
+// An attempt does not count if it failed a gate or has no figures. Then the trial is attempted again.
+// Figures use the last attempt of each block that counts. In block 2 no attempt counts.
 func ExampleCounting() {
 	busy := sample.Gate{Name: sample.ForeignCPU, Value: 12, Limit: 3, Unit: "%"}
 	samples := []*sample.Sample{

@@ -31,7 +31,7 @@ func checkWorkloads(j *journal, s *spec) {
 			j.fail(w.value.keys["sendfile"], fmt.Sprintf("workload %q cannot send files and end a packet with each send", w.name), "remove sendfile or packet_per_send")
 		}
 		if v := w.value; v.IMIX && v.keys.has("buffer") {
-			j.fail(v.keys["buffer"], fmt.Sprintf("workload %q has imix, which has sizes of its own", w.name), "remove buffer or imix")
+			j.fail(v.keys["buffer"], fmt.Sprintf("workload %q has both imix and buffer, and imix sets the sizes", w.name), "remove buffer or imix")
 		}
 		checkRate(j, w.value)
 		checkLoss(j, w)

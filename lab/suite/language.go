@@ -249,7 +249,7 @@ var workloadKeys = mapping[workloadSpec]{
 		setOr("streams", number(1, MostStreams), func(w *workloadSpec) *int { return &w.Streams }, 1, "Number of simultaneous connections, each on a separate thread.").also("threads"),
 		setOr("load", number(0, MostStreams), func(w *workloadSpec) *int { return &w.Load }, 0, "Number of TCP streams that run beside the request/response in each direction, as fast as possible; builtin tool only. The latency is then the latency under load.").only(TCPRR),
 		set("buffer", size(1, mostBuffer), func(w *workloadSpec) *int64 { return &w.Buffer }, "Bytes of one send call; of a udp_stream the payload of a datagram, at most 65507. Default 128k for tcp_stream, 1400 for udp_stream.").only(streams...),
-		setOr("imix", flag, func(w *workloadSpec) *bool { return &w.IMIX }, false, "Datagrams of 18, 548 and 1400 bytes of payload, 7, 4 and 1 of 12: the simple Internet mix, with a largest datagram that fits a tunnel. Not with buffer; builtin tool only.").only(UDPStream),
+		setOr("imix", flag, func(w *workloadSpec) *bool { return &w.IMIX }, false, "Send an Internet mix: of 12 datagrams, 7 have 18 bytes of payload, 4 have 548 and 1 has 1400. Not with buffer; builtin tool only.").only(UDPStream),
 		setOr("send_buffer", size(0, mostBuffer), func(w *workloadSpec) *int64 { return &w.SendBuffer }, 0, "SO_SNDBUF in bytes; 0: the kernel decides."),
 		setOr("receive_buffer", size(0, mostBuffer), func(w *workloadSpec) *int64 { return &w.ReceiveBuffer }, 0, "SO_RCVBUF in bytes; 0: the kernel decides."),
 		setOr("no_delay", flag, func(w *workloadSpec) *bool { return &w.NoDelay }, false, "TCP_NODELAY: send small segments at once.").only(tcpOnly...),

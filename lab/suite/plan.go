@@ -171,7 +171,7 @@ type Workload struct {
 	Direction     Direction `json:"direction"`            // of streams, and of the load beside request/response
 	Streams       int       `json:"streams"`              // connections, each on a separate thread, ≥ 1
 	Buffer        int64     `json:"buffer_bytes"`         // per send call; a UDP stream's datagram payload
-	IMIX          bool      `json:"imix,omitempty"`       // a UDP stream of datagrams of three sizes; Buffer is the largest
+	IMIX          bool      `json:"imix,omitempty"`       // UDP datagrams of three sizes; Buffer is the largest size
 	SendBuffer    int64     `json:"send_buffer_bytes"`    // SO_SNDBUF; 0: the kernel's autotuning
 	ReceiveBuffer int64     `json:"receive_buffer_bytes"` // SO_RCVBUF; 0: the kernel's autotuning
 	NoDelay       bool      `json:"no_delay"`             // TCP_NODELAY

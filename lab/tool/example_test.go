@@ -56,7 +56,7 @@ func Example() {
 	// transactions_per_s 142260
 }
 
-// An output without a result is an error, never a figure of zero.
+// If an output has no result, Parse returns an error and not a figure of 0.
 func Example_withoutAResult() {
 	qperf, _ := tool.ByName("qperf")
 	job := tool.Job{Workload: suite.Workload{Kind: suite.TCPRR}}

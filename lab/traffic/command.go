@@ -104,7 +104,7 @@ func parseClient(args []string, stderr io.Writer) (to netip.AddrPort, s Spec, er
 	flags.IntVar(&w.Streams, "streams", 1, "connections in each direction, each on its own thread")
 	w.Buffer = 128 << 10
 	size(flags, &w.Buffer, "buffer", "`bytes` of a send call, or of a datagram")
-	flags.BoolVar(&w.IMIX, "imix", false, "send datagrams of 18, 548 and 1400 bytes, 7, 4 and 1 of 12")
+	flags.BoolVar(&w.IMIX, "imix", false, "send datagrams of three sizes: of 12, 7 have 18 bytes, 4 have 548 and 1 has 1400")
 	size(flags, &w.SendBuffer, "sndbuf", "SO_SNDBUF in `bytes`; 0 = the kernel's autotuning")
 	size(flags, &w.ReceiveBuffer, "rcvbuf", "SO_RCVBUF in `bytes`; 0 = the kernel's autotuning")
 	flags.BoolVar(&w.NoDelay, "nodelay", false, "set TCP_NODELAY")

@@ -21,8 +21,9 @@ const (
 	recentCount = 1 << 16
 )
 
-// imix are the payloads of an Internet mix in bytes, in the order in which they are sent. In IPv4 they are Ethernet frames
-// of 64, 594 and 1446 bytes, 7, 4 and 1 of 12. The usual simple IMIX has 1518 instead of 1446, which a tunnel would fragment.
+// imix has the payloads of an Internet mix in bytes, in the order of sending. With IPv4 the Ethernet frames have 64, 594 and
+// 1446 bytes; of 12 frames, 7, 4 and 1 have these sizes. The usual simple IMIX has frames of 1518 bytes in place of 1446, but a
+// tunnel would fragment them.
 var imix = [...]int{18, 548, 18, 18, 548, 18, suite.LargestIMIX, 18, 548, 18, 18, 548}
 
 // imixMean is the mean payload of imix, bytes.

@@ -90,7 +90,7 @@ func (s Spec) checkLimits() error {
 		return fmt.Errorf("-loss is of a udp_stream with datagrams of %d bytes or more, which have numbers", headerSize)
 	}
 	if w.IMIX && (w.Kind != suite.UDPStream || w.Buffer != suite.LargestIMIX) {
-		return fmt.Errorf("-imix is of a udp_stream with -buffer %d, its largest datagram", suite.LargestIMIX)
+		return fmt.Errorf("-imix needs -kind udp_stream and -buffer %d, the size of its largest datagram", suite.LargestIMIX)
 	}
 	if !(w.OfCapacity >= 0 && w.OfCapacity <= 1 && w.Pace >= 0 && w.Pace <= maxPace) {
 		return fmt.Errorf("-of-capacity %v and -pace %v must lie between 0 and 1, and 0 and %v", w.OfCapacity, w.Pace, maxPace)

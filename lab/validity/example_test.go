@@ -9,8 +9,8 @@ import (
 )
 
 // A program outside the experiment used 0.4 CPU seconds on node b, whose two CPUs have 4 CPU seconds
-// in a window of 2 s. This is 10 %, so the trial fails a gate. A gate without its input is not
-// judged, and Judge says why.
+// in a window of 2 s. This is 10 %, so the trial fails a gate. Judge does not
+// judge a gate whose input is missing, and returns the reason.
 func ExampleJudge() {
 	none, foreign := 0.0, 0.4 // s
 	failed, flags, unjudged := validity.Judge(validity.Input{

@@ -33,11 +33,9 @@ type Options struct {
 	NetworkOf func(ctx context.Context, namespace string) (string, error)
 	// Services calls set with all services after each change, until ctx ends. nil: the node has no services.
 	Services func(ctx context.Context, set func([]service.Service) error)
-	// ServiceRules makes the node's kernel translate packets to services too: those of the node itself, and those from
-	// outside.
+	// ServiceRules makes the node's kernel translate packets that the node itself and hosts outside send to services.
 	ServiceRules bool
-	// Connect is a network with node_access to which the node is always connected. "": the node is connected to a network
-	// while it has a workload in it.
+	// Connect is a network with node_access. The node has a host port in it even without a workload there; "": none.
 	Connect string
 	// Grouping returns the groups of the ports of a slice; nil: no port has a group. If nothing has
 	// changed, it returns the same pointer. nil: no port ever has a group.

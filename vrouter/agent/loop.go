@@ -82,7 +82,7 @@ func (a *agent) serve(ctx context.Context, end func(), first *model.Slice) error
 	a.log.Info("agent started", "version", a.version, "socket", a.config.Socket, "store", a.follower.Address.String(), "ports", len(a.reconciler.Last.Devices), "routes", a.reconciler.Last.RouteCount())
 	daemon.SdNotify(false, daemon.SdNotifyReady) // ignored if systemd did not start the agent
 	if !a.services.ruled {
-		if err := netdev.RemoveServiceRules(a.space); err != nil { // of an agent before
+		if err := netdev.RemoveServiceRules(a.space); err != nil { // a former agent may have written them
 			a.log.Error("cannot remove the rules of services", "error", err)
 		}
 	}

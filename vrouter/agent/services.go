@@ -40,7 +40,7 @@ func (a *agent) followServices(ctx context.Context) <-chan struct{} {
 	return ended
 }
 
-// setServices writes the services to the data path and, if the agent has to, to the rules of the node's kernel.
+// setServices writes the services to the data path. With Options.ServiceRules it then writes the rules of the node's kernel.
 func (a *agent) setServices(all []service.Service) error {
 	a.gate.RLock()
 	defer a.gate.RUnlock()
@@ -53,7 +53,7 @@ func (a *agent) setServices(all []service.Service) error {
 	return a.services.rules.Set(a.space, all)
 }
 
-// setPlaneServices writes the services to the data path. It keeps them for a data path that replaces it.
+// setPlaneServices writes the services to the data path, and keeps them for a later data path.
 func (a *agent) setPlaneServices(all []service.Service) error {
 	s := &a.services
 	s.mu.Lock()
@@ -91,16 +91,16 @@ func (s *services) translated(o opening, steps []datapath.TraceStep) opening {
 	return o
 }
 
-// keepServiceRules writes the rules of services again if another program has deleted them.
+// keepServiceRules writes the rules of services again if they are missing.
 func (a *agent) keepServiceRules() {
 	if !a.services.ruled || a.removed {
 		return
 	}
 	switch changed, err := a.services.rules.Keep(a.space); {
 	case err != nil:
-		a.log.Error("cannot write the rules of services again; the next check for drift tries it", "error", err)
+		a.log.Error("cannot write the rules of services; the next check for drift tries again", "error", err)
 	case changed:
-		a.log.Warn("the rules of services were missing; they are written again")
+		a.log.Warn("the rules of services were missing, and were written again")
 	}
 }
 

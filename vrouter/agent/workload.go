@@ -9,8 +9,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// askWorkload asks the workload of a port, in the name of its router, for the MAC address of one of its addresses. If the
-// workload sends any packet within half the interval between tests, askWorkload calls heard.
+// askWorkload sends the workload of a port an ARP request or a neighbour solicitation from the workload's gateway. It calls
+// heard if the workload sends any packet within half the interval between tests.
 func (a *agent) askWorkload(port string, address netip.Addr, heard func()) {
 	v := a.snapshot.Load()
 	if v == nil || v.devices[port] == nil {

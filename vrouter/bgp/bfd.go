@@ -12,9 +12,10 @@ import (
 	"github.com/osrg/gobgp/v4/pkg/server"
 )
 
-// bfdSessions is GoBGP's implementation of BFD (RFC 5880). The Speaker runs it without a connection to GoBGP's BGP
-// server, which has two faults. When BFD fails, it sends a reset that ends the next session if there is none at the time, and
-// BIRD ends BFD with each session. It also keeps the paths of a neighbour that restarts gracefully.
+// bfdSessions is GoBGP's implementation of BFD (RFC 5880). The Speaker runs it apart from GoBGP's BGP server, because GoBGP's
+// own combination of the two has two faults:
+//   - If BFD fails while there is no BGP session, GoBGP ends the next BGP session. BIRD then ends BFD, and so on.
+//   - If BFD fails during a graceful restart, GoBGP keeps the paths of the neighbour.
 type bfdSessions interface {
 	Start(context.Context, oc.BfdConfig) error
 	AddPeer(ctx context.Context, neighbor netip.Addr, config oc.BfdConfig, device string) error
@@ -24,16 +25,16 @@ type bfdSessions interface {
 // bfdPort is the UDP port of BFD (RFC 5881).
 var bfdPort uint16 = server.BfdServerPort
 
-// Messages of the log of GoBGP's BFD. It reports its state only in this way.
+// GoBGP's BFD reports its state only by these log messages.
 const (
 	expired    = "Expired"                       // bfdPeer.expiry
 	remoteDown = "Remote peer signaled BFD down" // bfdPeer.remoteDown
 )
 
-// bfdStates has the state after each of these messages of the log.
+// bfdStates maps each of these messages to the state after it.
 var bfdStates = map[string]string{"Set state to DOWN": "down", "Set state to INIT": "init", "Set state to UP": "up"}
 
-// Why BFD has ended a session, for users.
+// Reasons for the end of a session by BFD, as users see them.
 const (
 	bfdExpired = "the neighbour has failed: no BFD packet of it has arrived in time"
 	bfdDown    = "the neighbour says that BFD with this node is down"
@@ -65,7 +66,7 @@ func (s *Speaker) startBFD(ctx context.Context) error {
 	return nil
 }
 
-// resetPeer is called by GoBGP's BFD when the session with a neighbour fails.
+// resetPeer ends the session with a neighbour. GoBGP's BFD calls it when its own session with the neighbour fails.
 type resetPeer func(netip.Addr)
 
 func (f resetPeer) ResetPeer(_ context.Context, r *api.ResetPeerRequest) error {
@@ -76,8 +77,8 @@ func (f resetPeer) ResetPeer(_ context.Context, r *api.ResetPeerRequest) error {
 	return err
 }
 
-// bfdFails ends the session of a neighbour that has failed. The paths of the neighbour are gone at once, also if the session has
-// ended before and a graceful restart keeps them (RFC 5882 section 4.3). A BFD session that was not up does not fail.
+// bfdFails ends the BGP session with a neighbour whose BFD session has failed. It deletes the neighbour's paths at once, also
+// those that a graceful restart keeps (RFC 5882, section 4.3). It does nothing if the BFD session was not up.
 func (s *Speaker) bfdFails(neighbor netip.Addr) {
 	s.sessions.Lock()
 	up, why := s.bfdState[neighbor] == "up", s.bfdWhy[neighbor]
@@ -90,7 +91,7 @@ func (s *Speaker) bfdFails(neighbor netip.Addr) {
 	go s.restart(neighbor)
 }
 
-// restart ends the session with a neighbour, and all that GoBGP keeps of it, and starts a new session.
+// restart deletes a neighbour and its paths from GoBGP, and adds the neighbour again.
 func (s *Speaker) restart(neighbor netip.Addr) {
 	s.restarts.Lock()
 	defer s.restarts.Unlock()
@@ -111,7 +112,7 @@ func (s *Speaker) restart(neighbor netip.Addr) {
 	}
 }
 
-// bfdLog is the log handler of GoBGP's BFD. It keeps the states of the sessions, and passes other warnings on.
+// bfdLog is the log handler of GoBGP's BFD. It records the states of the sessions, and forwards other warnings.
 type bfdLog struct {
 	slog.Handler
 	speaker *Speaker

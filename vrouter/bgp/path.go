@@ -57,7 +57,8 @@ type Path struct {
 	External  bool       `json:"external,omitempty"`
 	Stale     bool       `json:"-"` // received before the agent restarted, and not announced again since
 	Kept      bool       `json:"-"` // the neighbour restarts gracefully, and has not announced the path again (RFC 4724)
-	// LongLivedStale says that the path has the community LLGR_STALE: a router has lost it for long (RFC 9494).
+	// LongLivedStale means that the path has the community LLGR_STALE: the session over which a router learned it has been
+	// down for longer than the restart time (RFC 9494).
 	LongLivedStale bool `json:"long_lived_stale,omitempty"`
 }
 
@@ -91,7 +92,7 @@ func (p *Path) Destination() string {
 }
 
 // better compares two paths to one destination by the rules of RFC 4271 section 9.1, the better path
-// first. Before all, a path with LLGR_STALE is the worse one (RFC 9494 section 4.3). It leaves out the rules that only break ties: equal paths are used together. It also compares the
+// first. A path with LLGR_STALE comes after all paths without it (RFC 9494, section 4.3). better does not break ties: equal paths are used together. It also compares the
 // MEDs of different neighbouring ASes.
 func better(a, b *Path) int {
 	return cmp.Or(

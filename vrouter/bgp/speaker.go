@@ -40,7 +40,7 @@ const (
 // while the agent restarts (RFC 4724).
 var restartTime = 120 * time.Second
 
-// limitPause is the time without a session after a neighbour has announced too many paths.
+// limitPause is the time from the end of a session because of too many paths until the next session.
 var limitPause = 5 * time.Minute
 
 // Speaker exchanges paths with a node's neighbours by BGP.
@@ -143,8 +143,8 @@ func (s *Speaker) start(ctx context.Context, restarting bool, announce []Path) e
 	return s.startBFD(ctx)
 }
 
-// keepToItself makes GoBGP announce only the paths of this node. Without it, GoBGP announces the paths of an external neighbour
-// to the others, with this node as next hop, but this node does not know their labels.
+// keepToItself makes GoBGP announce only the paths of this node. By default GoBGP announces the paths of an external neighbour
+// to other neighbours with this node as next hop. This node would drop the packets, because it does not know the labels.
 func (s *Speaker) keepToItself(ctx context.Context) error {
 	own := &api.Policy{Name: "own", Statements: []*api.Statement{{
 		Name: "own", Conditions: &api.Conditions{RouteType: api.Conditions_ROUTE_TYPE_LOCAL}, Actions: &api.Actions{RouteAction: api.RouteAction_ROUTE_ACTION_ACCEPT},
@@ -237,8 +237,8 @@ func (p *Path) equal(o *Path) bool {
 }
 
 // receive adds the paths that neighbours announce to the table, and removes those that they withdraw.
-// The session of a neighbour that announces more paths than its limit ends. GoBGP's own limit is not used: it walks all paths
-// of the neighbour for each message.
+// A session ends if the neighbour announces more paths than its limit. GoBGP's own limit would walk all paths of the
+// neighbour for each message.
 func (s *Speaker) receive(paths []*apiutil.Path) {
 	tooMany, differs := map[netip.Addr]bool{}, false
 	s.mu.Lock()
@@ -258,7 +258,7 @@ func (s *Speaker) receive(paths []*apiutil.Path) {
 	s.mu.Unlock()
 	for n := range tooMany {
 		if s.setReason(n, tooManyPaths) {
-			go s.disable(n) // GoBGP calls receive, and waits for its end
+			go s.disable(n) // GoBGP waits until receive returns, so disable must not run here
 		}
 	}
 	if differs {
@@ -331,8 +331,8 @@ const wrongASN = "the neighbour has another AS number; correct its asn here, or 
 
 const tooManyPaths = "the neighbour announces more paths of a family than its maximum_prefix; let it filter them, or raise the limit; the next session starts 5 minutes after the last"
 
-// setReason keeps why a neighbour has no session, and logs a new reason. It reports whether the reason is new. why is empty if
-// the neighbour has a session. The reason tooManyPaths and those of BFD stay until the session is established.
+// setReason sets the reason why a neighbour has no session, and logs it if it is new. It reports whether it is new. An empty
+// reason means that the session is established. Until then, tooManyPaths and the reasons of BFD are not replaced.
 func (s *Speaker) setReason(neighbor netip.Addr, why string) bool {
 	s.sessions.Lock()
 	defer s.sessions.Unlock()
@@ -392,7 +392,7 @@ type Neighbor struct {
 	Since    time.Time  `json:"since,omitzero"`   // of an established session
 	BFD      string     `json:"bfd,omitempty"`    // up, init, down; empty: not configured
 	Received int        `json:"received"`         // paths
-	Stale    int        `json:"stale,omitempty"`  // received paths that the neighbour has not announced again since the agent or the neighbour restarted, or with LLGR_STALE
+	Stale    int        `json:"stale,omitempty"`  // received paths with LLGR_STALE, and those that the neighbour has not announced again since it or the agent restarted
 	Sent     int        `json:"sent"`             // paths
 	Reason   string     `json:"reason,omitempty"` // why there is no session
 	// Malformed is the error of the last malformed UPDATE message that did not end the session (RFC 7606).
@@ -529,8 +529,8 @@ type malformed struct {
 	count int
 }
 
-// noteMalformed keeps the error of a malformed UPDATE message, and logs it if it differs from the last one. If withdraws, GoBGP
-// withdraws the routes in the message; otherwise it only ignores an attribute.
+// noteMalformed records the error of a malformed UPDATE message, and logs it if it differs from the last one. If withdraws is
+// true, GoBGP treats the routes in the message as withdrawn. Otherwise it only ignores an attribute.
 func (s *Speaker) noteMalformed(neighbor netip.Addr, withdraws bool, why string) {
 	why = "a malformed UPDATE message: " + why + map[bool]string{true: "; its routes are withdrawn", false: "; the attribute is ignored"}[withdraws]
 	s.sessions.Lock()

@@ -175,7 +175,7 @@ func exchange(t *testing.T, change func(a, b *model.BGP)) {
 func TestANeighborWithTooManyPathsHasNoSession(t *testing.T) {
 	was := limitPause
 	limitPause = 2 * time.Second
-	t.Cleanup(func() { limitPause = was }) // runs after the speakers' ends
+	t.Cleanup(func() { limitPause = was }) // runs after the speakers have ended
 	a, b := pair(t, func(_, b *model.BGP) {
 		accepts(b)
 		b.Neighbors[0].MaximumPrefix = 3
@@ -236,12 +236,12 @@ func TestARestartLosesNoPaths(t *testing.T) {
 	b.await(t, "b has only the 2 paths that a still announces", func() bool { return len(b.Received()) == 2 })
 }
 
-// The paths of a neighbour that stays away are stale: first by graceful restart, and then by long-lived graceful restart.
-// Those with NO_LLGR are gone then.
+// When a neighbour stays away, its paths are stale during its graceful restart, and then during its long-lived graceful
+// restart. Paths with NO_LLGR are deleted when the graceful restart ends.
 func TestALongLivedRestartMakesPathsStale(t *testing.T) {
 	was := restartTime
 	restartTime = 2 * time.Second
-	t.Cleanup(func() { restartTime = was }) // runs after the speakers' ends
+	t.Cleanup(func() { restartTime = was }) // runs after the speakers have ended
 	a, b := pair(t, func(_, b *model.BGP) { accepts(b) })
 	a.start(t, nil, a.red("10.1.0.10"))
 	short := a.red("10.1.0.11")[0]

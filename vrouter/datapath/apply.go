@@ -53,10 +53,10 @@ func (d *Datapath) Differs(want fib.Tables) (map[Entry]bool, error) {
 	return all, err
 }
 
-// write makes the maps equal to want. have has the present entries; nil: write reads them, unless the maps are new.
+// write changes the maps to want. have has the entries of the maps. If have is nil, write reads them, unless the maps are new.
 func (d *Datapath) write(want fib.Tables, have *fib.Tables) (Changes, error) {
 	if d.isNew && have == nil {
-		have = &fib.Tables{} // reading many empty entries takes time
+		have = &fib.Tables{} // new maps are empty, so they need not be read
 	}
 	d.isNew = false
 	steps, err := d.plan(want, have)

@@ -13,7 +13,7 @@ import (
 type Feature struct {
 	Name  string
 	Since string       // the first kernel that has it
-	Probe func() error // wraps ebpf.ErrNotSupported if the kernel lacks the feature; nil: it has the feature
+	Probe func() error // returns nil if the kernel has the feature, and wraps ebpf.ErrNotSupported if it lacks it
 }
 
 // Features are all kernel features that the programs require.

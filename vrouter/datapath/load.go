@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pinned are the maps that outlive the agent; the others belong to one loading. The value is true if a trace reads the map:
-// it has maps of its own in place of the others, so that it changes no counter.
+// pinned lists the maps that outlive the agent. All other maps are created each time the programs are loaded. If the value is
+// true, a trace reads the map itself. For all other maps a trace has copies, so that it changes no counter.
 var pinned = map[string]bool{
 	"settings": true, "vifs": true, "vrfs": true, "nexthop_entries": true, "nexthops": true, "members": true, "hosts4": true, "hosts6": true,
 	"lpm4": true, "lpm6": true, "bridge": true, "ilm": true, "vnis": true, "remotes": true, "senders": true, "learned_mtus": true,

@@ -554,7 +554,7 @@ func TestPacketsFromOutsideEnterTheNetworkFromAnotherNode(t *testing.T) {
 	}
 }
 
-// A trace follows the tables of the translation too, and begins no flow.
+// A trace translates the packet as the data path does, and begins no flow.
 func TestATraceOfAPacketToTheOutsideShowsTheAddressOfThePool(t *testing.T) {
 	for name, a := range outsides {
 		for kind, c := range map[string]struct {
@@ -568,7 +568,7 @@ func TestATraceOfAPacketToTheOutsideShowsTheAddressOfThePool(t *testing.T) {
 				must.Succeed(t, err)
 				at := slices.IndexFunc(steps, func(s TraceStep) bool { return s.Kind == TraceNAT })
 				if at < 0 || steps[at].Address != c.source || code != actRedirect {
-					t.Errorf("the steps are %+v with action %d, want one with the address %s", steps, code, c.source)
+					t.Errorf("the trace ends with action %d and has the steps %+v; want a step that translates the source to %s", code, steps, c.source)
 				}
 				flows := 0
 				must.Succeed(t, r.Flows(func(FlowKey, Flow) bool { flows++; return true }))

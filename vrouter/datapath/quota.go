@@ -65,11 +65,11 @@ func (d *Datapath) crowdedVifs(vrfs map[uint32]uint32) (map[uint32]bool, error) 
 // whole table under VRF 0.
 type flowCounts struct{ vifs, vrfs flowCount }
 
-// flowCount counts flows by vif or by VRF. It does not count the flows of ids above those in use: a new owner
-// of such an id begins with 0 (renewal).
+// flowCount counts flows by vif or by VRF. It ignores ids above the largest id in use. When such an id gets a new owner, its
+// count is set to 0 (renewal).
 type flowCount struct {
 	begun, ended table[uint32, uint32] // flows since the maps were created, by id
-	before       []uint32              // begun before the flow table was read, of the ids in use
+	before       []uint32              // `begun` of the ids in use, read before the flow table
 	now          map[uint32]int32      // flows in the table
 }
 
@@ -82,7 +82,7 @@ func (d *Datapath) flowCounts() *flowCounts {
 
 // beginCount starts a count. Call it before you read the flow table. A flow that begins while
 // the table is read may count twice, until the next count.
-// inUse: vif id → VRF.
+// inUse maps the id of each vif to its VRF.
 func (d *Datapath) beginCount(inUse map[uint32]uint32) (*flowCounts, error) {
 	lastVif, lastVRF := uint32(0), uint32(0)
 	for vif, vrf := range inUse {
@@ -92,7 +92,7 @@ func (d *Datapath) beginCount(inUse map[uint32]uint32) (*flowCounts, error) {
 	return c, errors.Join(c.vifs.begin(lastVif), c.vrfs.begin(lastVRF))
 }
 
-// firstOf returns the entries of an array up to an index.
+// firstOf reads the entries of an array up to an index.
 func firstOf(t table[uint32, uint32], last uint32) ([]uint32, error) {
 	all := make([]uint32, min(last+1, t.m.MaxEntries()))
 	return all, t.eachBelow(len(all), func(id, n uint32) { all[id] = n })

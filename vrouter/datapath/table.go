@@ -18,16 +18,16 @@ type table[K, V comparable] struct {
 	array bool // entries are never absent: zero means nothing
 }
 
-// Maximum number of entries, and of bytes of values, that a system call reads. A hash map can only be read by whole
-// buckets, so leastBatch entries are always allowed.
+// Limits of the entries, and of the bytes of values, that one system call reads. The kernel reads a hash map bucket by bucket,
+// so a batch has room for at least leastBatch entries.
 const (
 	batch      = 4096
 	batchBytes = 1 << 17
 	leastBatch = 64
 )
 
-// eachEntry calls f with each entry of a map: its key, and its value, or in a per-CPU map the values of all CPUs. f must not
-// keep the values. If end is not 0, the map must be an array, and eachEntry reads only the entries below end.
+// eachEntry calls f with the key and the value of each entry of a map. In a per-CPU map, an entry has a value for each CPU. f
+// must not keep the values. If end is not 0, the map must be an array, and eachEntry reads only the entries below end.
 func eachEntry[K, V any](name string, m *ebpf.Map, end int, f func(K, []V)) error {
 	per := 1 // values of an entry
 	if m.Type() == ebpf.PerCPUArray || m.Type() == ebpf.PerCPUHash {
@@ -53,17 +53,17 @@ func eachEntry[K, V any](name string, m *ebpf.Map, end int, f func(K, []V)) erro
 			f(keys[i], values[i*per:(i+1)*per])
 		}
 		if err != nil {
-			return nil // that was the last entry
+			return nil // the last entry has been read
 		}
 		got += more
 	}
 	return nil
 }
 
-// each calls f with every entry; for an array with every entry that is not zero.
+// each calls f with every entry, except the entries of an array that are zero.
 func (t table[K, V]) each(f func(K, V)) error { return t.eachBelow(0, f) }
 
-// eachBelow is each for the entries of an array below end; 0: for all entries of the table.
+// eachBelow is as each, but reads only the entries of an array below end; 0: all entries.
 func (t table[K, V]) eachBelow(end int, f func(K, V)) error {
 	var zero V
 	return eachEntry(t.name, t.m, end, func(k K, v []V) {

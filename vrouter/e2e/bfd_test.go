@@ -121,9 +121,8 @@ func TestBFDFindsAFailedRouter(t *testing.T) {
 	shared()
 }
 
-// Two routers with BIRD, graceful restart and BFD share the flows. When BIRD of one is killed, all packets take the other router,
-// although the session asks for a graceful restart. No packet is lost. When BIRD hangs for a moment, both share the flows again
-// soon.
+// Two routers run BIRD with graceful restart and BFD, and share the flows. When one BIRD is killed, BFD finds it, and all packets
+// go to the other router, in spite of the graceful restart. No packet is lost. After a short hang of a BIRD, both routers share the flows again.
 func TestBFDEndsAGracefulRestart(t *testing.T) {
 	must.Long(t)
 	t.Parallel()

@@ -35,9 +35,9 @@ busybox sysctl -w net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
 `
 
 // A firewall in a virtual machine, nftables with connection tracking, connects two networks in a service chain. It
-// forwards connections to one port in both directions, and drops those to another. When the machine hangs, the node
-// reports the ports until it goes on. The same holds when the machine fails, and with it its devices. A new machine
-// with new devices takes its place.
+// forwards connections to one port in both directions, and drops those to another. While the machine hangs, the node
+// reports its ports. When the machine and its devices fail, the node reports the ports too. A new machine with new
+// devices replaces it.
 func TestAFirewallInAVMConnectsTwoNetworks(t *testing.T) {
 	must.Long(t)
 	if kerneltest.In() {
@@ -90,7 +90,7 @@ func TestAFirewallInAVMConnectsTwoNetworks(t *testing.T) {
 		t.Errorf("the problems are %s", text)
 	}
 	firewall.Signal(unix.SIGCONT)
-	soon(t, "node b no longer reports the ports", func() error {
+	soon(t, "node b has no problem of the ports", func() error {
 		if text := problems(); strings.Contains(text, "fw1-") {
 			return fmt.Errorf("the problems are %s", text)
 		}

@@ -21,9 +21,9 @@ ports:
   - {name: db, network: red, node: b, mac: "02:00:00:00:00:0b", ips: [10.1.0.11]}
 `
 
-// The desired state of two nodes becomes the tables of node a. The node's own port is a vif. The port on
-// node b is a route into a tunnel, with the network's label 16 + 2·7. Packets that node b sends with
-// this label are looked up in the VRF.
+// Compile makes the tables of node a from the desired state of two nodes. The port on node a is a vif. The
+// port on node b is a route into a tunnel, with the network's label 16 + 2·7 = 30. Node a looks up packets
+// with this label in the network's VRF.
 func ExampleCompile() {
 	s, err := model.Parse("state.yaml", []byte(state))
 	if err != nil {

@@ -70,8 +70,8 @@ func (t *Tables) MembersOf(id uint32) (all []layout.Member) {
 	return all
 }
 
-// Encapsulating returns the name of a nexthop that adds outer headers or translates; "" if there is none. It ignores the
-// tunnels that direct uses for packets that it cannot carry: these are few, and no TCP superpackets.
+// Encapsulating returns the name of a nexthop that adds outer headers or translates; "" if there is none. It ignores tunnels
+// that only carry the packets that direct cannot carry: these packets are few, and never TCP superpackets.
 func (t *Tables) Encapsulating() (name string) {
 	fallback := map[uint32]bool{}
 	for _, n := range t.Nexthops {

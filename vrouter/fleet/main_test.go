@@ -37,7 +37,7 @@ func fileStore(t testing.TB) holder {
 	return holder{s}
 }
 
-// holder is a file store that several fleets use, and that holds keys until another commit deletes or changes them.
+// holder is a file store that several fleets share. Unlike File, it can hold keys.
 type holder struct{ *store.File }
 
 func (h holder) Hold(ctx context.Context, key string, value []byte, revision int64, _ time.Duration) (<-chan struct{}, error) {

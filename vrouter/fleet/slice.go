@@ -11,8 +11,8 @@ import (
 // networks of NetworksOf, with their content. It omits ports on
 // nodes that are gone, except this node's. A route avoids next hops on silent nodes
 // if it has other next hops. If all next hops of a route are gone, the route discards
-// packets. gone is the result of Fleet.Gone. A route also avoids ports whose workloads do not answer: on other nodes
-// those in the alive keys, on this node those in silent. The slice shares its ports with the copy of the
+// packets. gone is the result of Fleet.Gone. A route also avoids ports whose workloads do not answer. The alive keys
+// list such ports of other nodes, and silent lists those of this node. The slice shares its ports with the copy of the
 // store; its State has no ports.
 func (v *View) Slice(node string, gone map[string]bool, silent ...string) model.Slice {
 	s := model.Slice{State: model.State{Settings: v.settings, Nodes: sorted(v.nodes), Policies: sorted(v.policies)}, Hops: map[string]*model.Port{}}

@@ -10,8 +10,7 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// A table does not depend on a terminal. Render fits it to a width, here 60 cells, and names the
-// columns that it hides.
+// Render formats a table for a width, here 60 cells. It names the columns that it hides.
 func ExampleRouteTable() {
 	nexthops := []inspect.Nexthop{
 		{ID: 14, Type: "encap", Name: "port web"},
@@ -31,7 +30,7 @@ func ExampleRouteTable() {
 	// shows all)
 }
 
-// A match selects flows by their ends, in either order, and by protocol.
+// A match selects flows by the addresses and ports of both ends, in either order, and by protocol.
 func ExampleParseMatch() {
 	m, err := inspect.ParseMatch("10.1.0.0/16:80&proto tcp")
 	if err != nil {

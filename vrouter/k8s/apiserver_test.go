@@ -20,8 +20,8 @@ import (
 	"windtunnel/internal/must"
 )
 
-// smallServer is an API server that keeps objects, and serves watches that begin with the objects that exist, as
-// Kubernetes' server does. It checks nothing. It takes milliseconds to start, and no Kubernetes.
+// smallServer is a small API server for tests. It stores objects without checks, and serves watches as Kubernetes does: a
+// watch first reports the objects that exist. It starts in milliseconds.
 type smallServer struct {
 	t      *testing.T
 	server *httptest.Server

@@ -23,7 +23,7 @@ type conditions struct {
 	log           *slog.Logger
 	nodes, agents cache.SharedInformer
 	changed       chan struct{}
-	since         map[string]time.Time // since when the agents of nodes are not ready
+	since         map[string]time.Time // node → time at which its agent became not ready
 }
 
 // Reasons of the condition.
@@ -33,11 +33,11 @@ const (
 )
 
 const (
-	agentWait      = 20 * time.Second // without a ready agent, before the condition says so: longer than a restart takes
-	conditionPause = 10 * time.Second // after an error
+	agentWait      = 20 * time.Second // a node's agent must be not ready for this time before the condition becomes True; a restart is shorter
+	conditionPause = 10 * time.Second // wait after an error
 )
 
-// followConditions follows what the conditions depend on, until ctx ends.
+// followConditions watches nodes and the agents' pods until ctx ends.
 func followConditions(ctx context.Context, config *rest.Config, log *slog.Logger) (*conditions, error) {
 	core, err := restClient(config, "/api", corev1.SchemeGroupVersion, corev1.AddToScheme)
 	if err != nil {
@@ -99,9 +99,9 @@ func (c *conditions) run(ctx context.Context) {
 	}
 }
 
-// write writes the conditions that are not as wanted. It returns after how long to call it again; 0: after a change.
+// write updates the conditions that must change. It returns the time until the next call; 0: no call until an object changes.
 func (c *conditions) write(ctx context.Context) (again time.Duration) {
-	ready := map[string]bool{} // of the nodes that have a pod of the agent
+	ready := map[string]bool{} // node with a pod of the agent → whether the pod is ready
 	for _, p := range listed[*corev1.Pod](c.agents) {
 		is := len(p.Status.Conditions) > 0 && p.Status.Conditions[0].Status == corev1.ConditionTrue
 		ready[p.Spec.NodeName] = ready[p.Spec.NodeName] || is
@@ -139,8 +139,8 @@ func (c *conditions) write(ctx context.Context) (again time.Duration) {
 	return again
 }
 
-// conditionPatch returns the change of a node's condition; nil: none. notReady is how long its agent has not been ready. wait
-// is the time until this can change something; 0: nothing.
+// conditionPatch returns the patch of a node's condition; nil: the condition stays. notReady is the time for which the node's
+// agent has not been ready. wait is the time after which the condition will have to change; 0: it stays until an object changes.
 func conditionPatch(has []corev1.NodeCondition, hasAgent, isReady bool, notReady time.Duration) (patch map[string]any, wait time.Duration) {
 	status, ours := corev1.ConditionUnknown, false
 	if len(has) > 0 {

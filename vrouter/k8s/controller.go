@@ -31,7 +31,7 @@ type Controller struct {
 
 	cluster metadata.Interface
 	mu      sync.Mutex
-	nodes   map[string]bool // nodes of which a Node object existed while this controller ran
+	nodes   map[string]bool // nodes whose Node object existed while this controller ran
 }
 
 var (

@@ -25,7 +25,7 @@ type healthServers struct {
 	running map[uint16]*http.Server
 }
 
-// healthCheck is the answer of kube-proxy (healthcheck/service_health.go).
+// healthCheck is the body of an answer, as kube-proxy's (healthcheck/service_health.go).
 type healthCheck struct {
 	Service struct {
 		Namespace string `json:"namespace"`

@@ -123,7 +123,7 @@ func (k *largeAgent) logMemory(t *testing.T, when string) (resident float64) {
 	return bytesOf("VmRSS")
 }
 
-// table opens a map of the agent; nil: there is none yet.
+// table opens a map of the agent; nil: the map does not exist yet.
 func (k *largeAgent) table(name string) *ebpf.Map {
 	pins, _ := filepath.Glob(fmt.Sprintf("/proc/%d/root/run/vrouter/%s/bpf/g*/%s", k.pid, k.Nodes[0].Name, name))
 	if len(pins) != 1 {
@@ -277,8 +277,8 @@ func (k *largeAgent) makePods() {
 	})
 }
 
-// makePolicies makes the policies of the benchmarks in package netpol. In place of the first one, a policy lets pods with the
-// label "allowed" send to toPod.
+// makePolicies makes the policies of the benchmarks in package netpol, except the first one. The first one allows pods with
+// the label "allowed" to send to toPod.
 func (k *largeAgent) makePolicies() {
 	labelled := func(label, value string) map[string]any {
 		return map[string]any{"matchLabels": map[string]string{label: value}}
@@ -304,8 +304,8 @@ func (k *largeAgent) makePolicies() {
 // sendEvery is the time between two datagrams.
 const sendEvery = 500 * time.Microsecond
 
-// datagrams sends datagrams from fromPod to toPod until the end of the step. The result has the time at which the last one
-// arrived, or the beginning.
+// datagrams sends datagrams from fromPod to toPod until the step ends. The result has the time at which the last datagram
+// arrived, or the start time if none has arrived.
 func (k *largeAgent) datagrams(t *testing.T) *atomic.Pointer[time.Time] {
 	var last atomic.Pointer[time.Time]
 	began := time.Now()

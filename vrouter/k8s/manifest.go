@@ -32,7 +32,7 @@ type Manifest struct {
 	// APIServer is the address at which the pods of the installation reach the API server, HOST:PORT. "": the ClusterIP of
 	// the service kubernetes.
 	APIServer string
-	// KubeProxyReplacement makes vrouter do the work of kube-proxy.
+	// KubeProxyReplacement makes vrouter replace kube-proxy.
 	KubeProxyReplacement bool
 }
 
@@ -59,7 +59,7 @@ func (m Manifest) YAML() (string, error) {
 		return "", errors.New("--tls-ca, --tls-cert and --tls-key need --store: the store of the manifest makes its certificates itself")
 	}
 	if m.KubeProxyReplacement && m.APIServer == "" {
-		return "", errors.New("--kube-proxy-replacement needs --api-server HOST:PORT: without kube-proxy, agents that start do not reach the API server by its ClusterIP")
+		return "", errors.New("--kube-proxy-replacement needs --api-server HOST:PORT, because an agent cannot reach the ClusterIP of the API server before it has started")
 	}
 	host, port, err := m.apiServer()
 	if err != nil {

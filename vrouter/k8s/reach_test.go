@@ -61,7 +61,7 @@ func (k *installation) testReach(t *testing.T) {
 			k.await("a client outside reaches the pod by "+way.what+", "+way.address, func() bool {
 				return k.answer(net.JoinHostPort(way.address, way.port)) == name
 			})
-			for range 10 { // if packets went to another node, a part of the connections would fail
+			for range 10 { // a packet that goes to the wrong node makes a connection fail
 				if said := k.answer(net.JoinHostPort(way.address, way.port)); said != name {
 					t.Errorf("a client outside connects to the pod by %s, %s: the answer is %q", way.what, way.address, said)
 				}

@@ -29,7 +29,7 @@ import (
 const serviceWait = 20 * time.Millisecond
 
 // followServices returns a function that follows the services of the cluster for the node of e; see
-// agent.Options. outside: also what hosts outside need to reach them.
+// agent.Options. With outside, the services also have what hosts outside need to reach them.
 func followServices(config *rest.Config, e *events, outside bool) (func(ctx context.Context, set func([]service.Service) error), error) {
 	services, err := restClient(config, "/api", corev1.SchemeGroupVersion, corev1.AddToScheme)
 	if err != nil {
@@ -164,8 +164,8 @@ func slimEndpoints(node string) cache.TransformFunc {
 	}
 }
 
-// servicesOf returns the services for the data path and, with outside, for the rules of the node's kernel, sorted by key.
-// problems are those of the others.
+// servicesOf returns the services for the data path, sorted by key. With outside, they are also for the rules of the node's
+// kernel. problems has the reasons why other services are left out.
 func servicesOf(services []*corev1.Service, endpoints []*discoveryv1.EndpointSlice, outside bool) (all []service.Service, problems []problem) {
 	of := map[[2]string][]*discoveryv1.EndpointSlice{}
 	for _, e := range endpoints {
@@ -213,7 +213,7 @@ func servicesOf(services []*corev1.Service, endpoints []*discoveryv1.EndpointSli
 	return all, problems
 }
 
-// outsideOf returns how clients outside the pods' networks reach a port of a service; nil: not at all.
+// outsideOf returns the addresses and ports at which clients outside the pods' networks reach a port of a service; nil: none.
 func outsideOf(s *corev1.Service, key service.Key, p corev1.ServicePort, endpoints []*discoveryv1.EndpointSlice) *service.Outside {
 	o := &service.Outside{Local: s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal}
 	if s.Spec.Type != corev1.ServiceTypeClusterIP {
@@ -253,7 +253,7 @@ func outsideOf(s *corev1.Service, key service.Key, p corev1.ServicePort, endpoin
 	return o
 }
 
-// removeClashes removes addresses and NodePorts that several services have from all of them but the first one.
+// removeClashes lets only the first of several services with the same address or NodePort keep it.
 func removeClashes(all []service.Service) {
 	taken, ports := map[service.Key]bool{}, map[service.Key]bool{}
 	for _, s := range all {

@@ -71,7 +71,7 @@ func (m *Machine) Kill() {
 	}
 }
 
-// Signal sends a signal to QEMU itself: with SIGSTOP the guest hangs until SIGCONT.
+// Signal sends a signal to QEMU. After SIGSTOP the guest hangs until SIGCONT.
 func (m *Machine) Signal(s unix.Signal) {
 	m.t.Helper()
 	pid := m.qemu.Process.Pid // of timeout, whose only child is QEMU

@@ -37,7 +37,7 @@ func ExampleState_WithDefaults() {
 	// network red [10.1.0.0/16] l3 label 30 vni 7 gateway 10.1.0.1
 }
 
-// The error of a file has the place of the mistake, and the remedy.
+// An error in a file names the line, the column and the remedy.
 func ExampleParse_mistakes() {
 	_, err := model.Parse("state.yaml", []byte("networks:\n  - {name: red, id: 7, subnet: [10.1.0.0/16]}\n"))
 	fmt.Println(err)

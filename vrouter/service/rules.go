@@ -17,11 +17,11 @@ const RulesTable = "vrouter-services"
 // workloadDevices matches the devices by which packets of the node's workloads enter its kernel.
 const workloadDevices = `"vrh-*"`
 
-// rulesHeader has the chains, sets and maps that do not depend on services. IP is ip or ip6.
+// rulesHeader creates the table with the chains, sets and maps that every node needs. IP stands for ip or ip6.
 //
-// The kernel translates the first packet of a connection in prerouting or output, before other programs do (101). It
-// replaces the source in postrouting if the packet has the mark, and clears the mark. A packet to a service without
-// backends keeps its destination, so the chains of type filter find it.
+// The chains of type nat translate the first packet of a connection. Their priority of -101 puts them before the chains
+// of other programs (-100). The chain nat-postrouting replaces the source address of packets with the mark, and clears the
+// mark. A packet to a service without backends is not translated, so the chains of type filter can drop or reject it.
 const rulesHeader = `table IP TABLE
 delete table IP TABLE
 table IP TABLE {
@@ -60,9 +60,9 @@ table IP TABLE {
 }
 `
 
-// Rules returns the commands for nft that change the rules of one IP version, by which the node's kernel translates
-// packets that do not come from workloads, from one list of services to another one. Both are sorted by key. The services
-// have names. "": the rules stay. With no services, there is no table.
+// Rules returns the nft commands that replace the rules of the services `from` by the rules of the services `to`, for one
+// IP version. By these rules the node's kernel translates packets from the node itself and from outside. Both lists are
+// sorted by key, and each service has a name. The result is empty if no rule changes. If `to` is empty, the table is deleted.
 func Rules(v6 bool, from, to []Service) string {
 	f := ruleFamily{"ip", "ipv4_addr", "127.0.0.0/8", nil}
 	if v6 {
@@ -79,7 +79,7 @@ func Rules(v6 bool, from, to []Service) string {
 		f.lines = append(f.lines, strings.NewReplacer("IP", f.ip, "TABLE", RulesTable, "ADDRESS", f.address, "LOOPBACK", f.loopback).Replace(rulesHeader))
 	}
 	is, wanted := newRuleset(), newRuleset()
-	for len(from) > 0 || len(to) > 0 { // both lists, as one
+	for len(from) > 0 || len(to) > 0 { // merge the sorted lists
 		order := 0
 		switch {
 		case len(from) == 0:
@@ -109,12 +109,12 @@ func Rules(v6 bool, from, to []Service) string {
 	return strings.Join(f.lines, "")
 }
 
-// SameRules reports whether Rules makes the same rules for both.
+// SameRules reports whether two services have the same rules.
 func (s Service) SameRules(o Service) bool {
 	return s.Equal(o) && s.Name == o.Name && reflect.DeepEqual(s.Outside, o.Outside)
 }
 
-// ruleFamily is an IP version, as nft names it, and the commands.
+// ruleFamily has nft's names for an IP version, and the commands written so far.
 type ruleFamily struct {
 	ip, address, loopback string
 	lines                 []string
@@ -126,16 +126,16 @@ func (f *ruleFamily) command(format string, args ...any) {
 
 // ruleset are the sets, chains and elements of services.
 type ruleset struct {
-	sets     map[string]int      // timeouts in seconds by name, which has them
-	chains   map[string][]string // rules by name
-	elements map[string]string   // " : verdict" by "MAP { KEY"; of a set: ""
+	sets     map[string]int      // name → timeout of the elements in seconds; the name contains it
+	chains   map[string][]string // name → rules
+	elements map[string]string   // "MAP { KEY" → " : verdict", and "SET { KEY" → ""
 }
 
 func newRuleset() ruleset {
 	return ruleset{map[string]int{}, map[string][]string{}, map[string]string{}}
 }
 
-// change writes the commands that lead from one ruleset to another. nft runs all or none of them.
+// change adds the commands that turn the ruleset `is` into `wanted`. nft runs all commands or none.
 func (f *ruleFamily) change(is, wanted ruleset) {
 	const at = " " + RulesTable + " "
 	for _, name := range slices.Sorted(maps.Keys(wanted.sets)) {
@@ -182,12 +182,12 @@ func (f *ruleFamily) change(is, wanted ruleset) {
 	}
 }
 
-// addAddress adds what several services can share.
+// addAddress adds the ClusterIP of a service. Several services can share it.
 func (r ruleset) addAddress(s Service) {
 	r.elements["cluster-addresses { "+s.Address.String()] = ""
 }
 
-// add adds a service.
+// add adds the rules of a service.
 func (r ruleset) add(f ruleFamily, s Service) {
 	protocol := map[uint8]string{unix.IPPROTO_TCP: "tcp", unix.IPPROTO_UDP: "udp", unix.IPPROTO_SCTP: "sctp"}[s.Protocol]
 	name := fmt.Sprintf("%s/%s/%d", s.Name, protocol, s.Port)
@@ -231,8 +231,8 @@ func (r ruleset) add(f ruleFamily, s Service) {
 	}
 }
 
-// serve adds the elements by which packets to a key reach a chain. Without backends, those that the chain does not translate
-// are dropped or rejected.
+// serve sends packets to an address and port to a chain. If the service has no backends, the packets that the chain does not
+// translate are dropped (drop) or rejected.
 func (r ruleset) serve(served, refused, key, chain string, drop, none bool) {
 	r.elements[served+" { "+key] = " : goto " + chain
 	if none && drop {
@@ -242,7 +242,8 @@ func (r ruleset) serve(served, refused, key, chain string, drop, none bool) {
 	}
 }
 
-// balance returns the rules that send a connection to a random backend, or to the last one of its client.
+// balance returns the rules that send a connection to a random backend. With affinity, the backend is that of the
+// client's last connection.
 func (r ruleset) balance(f ruleFamily, s Service, name, protocol string, backends []netip.AddrPort) (rules []string) {
 	if len(backends) == 0 {
 		return nil

@@ -32,22 +32,22 @@ type Service struct {
 	Affinity time.Duration    `json:"affinity_ns,omitempty"` // how long a client keeps its backend; 0: no affinity
 	Drop     bool             `json:"drop,omitempty"`        // without a backend, packets are dropped and not rejected
 	Backends []netip.AddrPort `json:"backends"`
-	Outside  *Outside         `json:"-"` // for Rules; nil: none
-	// RulesOnly: the data path cannot translate the service. The node's kernel does it, also for workloads.
+	Outside  *Outside         `json:"-"` // nil: only the Key reaches the service
+	// RulesOnly means that the data path cannot translate the service. The node's kernel translates it for workloads too.
 	RulesOnly bool `json:"-"`
 }
 
-// Outside is how clients that are not workloads of the node reach a port of a service, besides its Key.
+// Outside has the addresses and ports, besides Key, at which the node and hosts outside reach a port of a service.
 type Outside struct {
 	NodePort  uint16           // at all addresses of the node, except loopback addresses; 0: none
-	Addresses []netip.Addr     // that reach the node, with the port of the service
-	Balancers []netip.Addr     // the same, only for clients in Sources
-	Sources   []netip.Prefix   // none: all clients
-	Local     bool             // clients outside the node reach only backends of the node, and keep their address
+	Addresses []netip.Addr     // external IPs
+	Balancers []netip.Addr     // addresses of load balancers; only clients in Sources may use them
+	Sources   []netip.Prefix   // empty: all clients
+	Local     bool             // externalTrafficPolicy Local: only backends on this node, and the source address stays
 	Backends  []netip.AddrPort // for clients outside the node
-	All       []netip.AddrPort // if Local: for the node and its workloads
-	// HealthPort is a port of the node at which a load balancer asks whether Ready, the number of the node's workloads that
-	// serve, is above 0. 0: none.
+	All       []netip.AddrPort // with Local: the backends for the node and its workloads
+	// HealthPort is the healthCheckNodePort; 0: none. A load balancer asks there whether the node has a ready backend.
+	// Ready is the number of ready backends on the node.
 	HealthPort uint16
 	Ready      int
 }

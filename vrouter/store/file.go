@@ -437,7 +437,7 @@ func (f *File) watch(after int64) (*fileWatch, error) {
 	return w, nil
 }
 
-// Hold returns an error: a held key tells other clients that this one is alive, and a file has no others.
+// Hold returns an error, because a file has one client. A held key would only tell other clients that this one is alive.
 func (f *File) Hold(_ context.Context, key string, _ []byte, _ int64, _ time.Duration) (<-chan struct{}, error) {
 	return nil, fmt.Errorf("hold %s in the store %s: %w", key, f.path, errors.ErrUnsupported)
 }

@@ -24,7 +24,7 @@ type Section struct {
 	Lead      string // how to read the content; a terminal omits it
 	Chart     *Chart
 	Sentences []string // a list
-	Brief     []string // the sentences for a reader who has ten seconds; a page's first screen has them
+	Brief     []string // the most important sentences, for the first screen of a page
 	Terms     []Term
 	Tables    []Table
 	Code      []Code
@@ -72,7 +72,7 @@ func kept(sections []Section) (list []Section) {
 	return list
 }
 
-// Empty reports whether the section has no content: a drawing is not part of it.
+// Empty reports whether the section has no content besides a drawing.
 func (s *Section) Empty() bool { return !s.written() && len(s.Sections)+len(s.Brief) == 0 }
 
 // written reports whether the section has content besides other sections.
@@ -128,7 +128,7 @@ type Cell struct {
 	Tone  string // class of style.css: the colour of the verdict, or the shade of a figure
 	Run   string // as in Term
 	Why   string // reason for the text, for a reader who points at it
-	// Value is the figure as a number, by which a page sorts the rows; nil: not a figure.
+	// Value is the figure as a number. A page sorts rows by it; nil: the cell has no figure.
 	Value *float64
 }
 

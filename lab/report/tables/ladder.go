@@ -112,7 +112,7 @@ func Titled(heading, title string) string {
 	return heading
 }
 
-// Tone returns "worse" or "better" for a change of m, by its direction. It returns "" if
+// Tone returns "worse" or "better" for a change of metric m. It returns "" if
 // the verdict is not Differs, or if m has no better direction.
 func Tone(m sample.Metric, v model.Verdict, change float64) string {
 	info, _ := sample.Describe(m)

@@ -8,7 +8,7 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// bought is an amount of traffic whose price the report says.
+// bought is an amount of traffic for which the report has a price.
 type bought struct {
 	metric sample.Metric
 	amount float64
@@ -41,7 +41,7 @@ func (b bought) table(r *model.Report) (t document.Table) {
 		if t.Columns == nil {
 			t.Columns = append(document.Words("scenario"), document.Column{Name: "per " + b.words, Unit: currency})
 		}
-		at := perHour / 3600 * b.amount // the price if the rate is 1 a second
+		at := perHour / 3600 * b.amount // price at a rate of 1 per second
 		median, bounds := quantity.Scale{Unit: currency, By: 1}.Figure(quantity.Interval{Median: at / iv.Median, Low: at / iv.High, High: at / iv.Low, N: iv.N})
 		t.Rows = append(t.Rows, document.Row{Cells: []document.Cell{{Text: sc.ID}, {Text: median, Range: bounds}}})
 	}

@@ -47,7 +47,7 @@ func Invalid(r *model.Report) []document.Section {
 	return []document.Section{attempts, imprecise}
 }
 
-// judged has the sign of each judgement and its class of style.css.
+// judged maps each judgement to its sign and its CSS class.
 var judged = map[model.Judgement][2]string{
 	model.Holds: {"✓", "holds"}, model.Refuted: {"✗", "refuted"}, model.Undecided: {"?", "undecided"},
 	model.NotHere: {"?", "undecided"}, model.ByConstruction: {"≡", "undecided"},

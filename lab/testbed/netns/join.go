@@ -168,7 +168,7 @@ func (tb *Testbed) joinByVeth() error {
 		return fmt.Errorf("a plain veth pair joins 2 nodes by 1 link, not %d by %d; use `kind: wire`", len(tb.nodes), f.Links)
 	}
 	if f.Rate > 0 || f.Delay > 0 || f.Loss > 0 {
-		return errors.New("a plain veth pair has no rate, delay and loss; use `kind: wire`")
+		return errors.New("a plain veth pair has no rate, no delay and no loss; use `kind: wire`")
 	}
 	a, b := tb.nodes[0], tb.nodes[1]
 	v := space.Veth{Name: fabricDevice(0, 0), PeerName: fabricDevice(1, 0), MTU: f.MTU, Queues: f.Queues, MAC: mac('f', 0, 0), PeerMAC: mac('f', 1, 0)}

@@ -14,9 +14,9 @@ import (
 	"windtunnel/lab/testbed"
 )
 
-// lossDevices names the pair of devices before a port that loses frames. The wire sends superframes to the near one, which
-// cuts them. The far one loses single frames and merges the others again, as GRO does. Its frames go on to the port, which cuts
-// them once more.
+// lossDevices names the pair of devices before a port that loses frames. The wire sends superframes out of the near device,
+// which cuts them into frames. The far device drops some frames, and GRO merges the others. They go on to the port, which cuts
+// them again.
 func lossDevices(port string) (near, far string) { return "near" + port, "far" + port }
 
 // configureLoss adds the pair of devices before a port that loses frames.

@@ -10,8 +10,7 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// A link loses its share of the single frames, whichever of them the sender's NIC cuts, and nothing larger than the MTU arrives.
-// The other frames arrive merged, as on a link without a loss.
+// A link loses its share of the frames, with every offload profile. No frame that arrives is larger than the MTU.
 func TestALinkLosesItsShareOfTheFrames(t *testing.T) {
 	const share = 0.02
 	x := executor(t)
@@ -21,7 +20,7 @@ func TestALinkLosesItsShareOfTheFrames(t *testing.T) {
 			largest, before := watchFrames(t, tb), countersOf(t, tb)
 			var bytes int64
 			var c counters
-			for c.segments < 5000 { // enough for the bounds below to be more than six standard deviations off
+			for c.segments < 5000 { // then the bounds below are more than six standard deviations from the mean
 				bytes += int64(flow{network: "tcp", duration: time.Second}.run(t, tb, ""))
 				c = countersOf(t, tb).since(before)
 			}

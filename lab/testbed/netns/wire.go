@@ -315,7 +315,7 @@ func (w *wire) join(segments [][]string, oneStation, lossy bool) error {
 		if len(names) > maxPorts {
 			return fmt.Errorf("%d nodes on one fabric: %d is the most", len(names), maxPorts)
 		}
-		var indexes, ways []uint32 // of the ports, and of the devices by which frames go to them
+		var indexes, ways []uint32 // ifindexes of the ports, and of the devices out of which frames to them are sent
 		for _, n := range names {
 			index, err := w.index(n)
 			if err != nil {

@@ -210,8 +210,9 @@ func (f *Follower) answersChanged() {
 	}
 }
 
-// TestWorkloads starts tests of the node's workloads that are next hops of routes, if liveness is configured. ask sends a
-// workload a request for an address, and calls heard if the workload answers. Call TestWorkloads before Start.
+// TestWorkloads makes the node test whether its workloads answer, if liveness is configured. Only workloads that are next hops
+// of routes are tested. ask must send a request to an address of a workload, and call heard if the workload answers. Call
+// TestWorkloads before Start.
 func (f *Follower) TestWorkloads(ctx context.Context, ask func(port string, a netip.Addr, heard func())) {
 	if f.config.Liveness == 0 {
 		return
@@ -244,8 +245,8 @@ func (f *Follower) SilentWorkloads() []string {
 	return slices.Sorted(slices.Values(f.workloads.Silent()))
 }
 
-// testWorkloads tells the prober which addresses to test, and returns SilentWorkloads. Several networks can have the same
-// address, so the prober gets each address with the port's name as its zone.
+// testWorkloads sets the addresses that the prober tests, and returns the workloads that do not answer (SilentWorkloads).
+// Several networks can have the same address, so the zone of each address is the port's name.
 func (f *Follower) testWorkloads(v *fleet.View) []string {
 	if f.workloads == nil {
 		return nil

@@ -126,7 +126,7 @@ func TestACheckOfTheRulesTakesOneProcessPerIPVersion(t *testing.T) {
 	b.keep(false, 0)
 }
 
-// Without iptables, the rules are in a table of nftables. It goes when iptables has been installed.
+// Without iptables, the rules are in an nftables table. The agent deletes the table after iptables is installed.
 func TestANodeWithoutIptablesUsesNftables(t *testing.T) {
 	nft, err := exec.LookPath("nft")
 	if err != nil {
@@ -146,7 +146,7 @@ func TestANodeWithoutIptablesUsesNftables(t *testing.T) {
 	b.run(nft, "flush", "chain", "ip", accessTable, "postrouting")
 	b.keep(true, 0, "10.1.0.0/16", "fd00:1::/64")
 	if rules := string(b.run(nft, "list", "ruleset")); strings.Count(rules, "masquerade") != 4 {
-		t.Errorf("a change of another program stays:\n%s", rules)
+		t.Errorf("the agent did not restore the rules that another program deleted:\n%s", rules)
 	}
 	b.run(nft, "flush", "ruleset")
 	b.keep(true, 0, "10.1.0.0/16", "fd00:1::/64")
@@ -159,7 +159,7 @@ func TestANodeWithoutIptablesUsesNftables(t *testing.T) {
 	}
 	b.keep(true, 0, "10.1.0.0/16", "fd00:1::/64")
 	t.Setenv("PATH", with)
-	b.run(nft, "add", "table", "other") // else the rules were checked
+	b.run(nft, "add", "table", "other") // changes the generation, so that the agent checks its rules
 	b.keep(true, 6, "10.1.0.0/16", "fd00:1::/64")
 	b.keep(false, 2, "10.1.0.0/16", "fd00:1::/64")
 	if n := tables(); n != 0 {

@@ -45,7 +45,7 @@ func (f accessFamily) restore(chains []accessChain, commands func(accessChain) [
 	return strings.Split(string(out), "\n"), nil
 }
 
-// errNoIptables is the error of a node without iptables.
+// errNoIptables means that the node has neither iptables nor nft.
 var errNoIptables = errors.New("iptables-restore is not installed; install iptables or nftables")
 
 func (s *Space) checked(family string, c checkedChains) {
@@ -59,8 +59,8 @@ func (s *Space) checked(family string, c checkedChains) {
 type checkedChains struct {
 	generation uint32
 	chains     []accessChain
-	table      uint64 // handle of the table that has them; 0: iptables has them
-	listing    string // the table as nft lists it
+	table      uint64 // handle of the nftables table with the rules; 0: iptables wrote the chains
+	listing    string // output of nft that lists the table
 }
 
 // generation returns the generation of the rules of nftables in the namespace of this thread: each change of a rule
@@ -104,7 +104,7 @@ func (f accessFamily) keepChains(s *Space, subnets, pools []netip.Prefix) (chang
 		if known {
 			s.checked(f.name, checked)
 		}
-		return false, deleteTable(f.nft, accessTable) // iptables was installed after it was made
+		return false, deleteTable(f.nft, accessTable) // iptables was installed later
 	}
 	jumps, err := f.restore(chains, func(c accessChain) []string { return []string{"-S " + c.from} })
 	if err != nil {
@@ -148,7 +148,7 @@ func (f accessFamily) removeChains() error {
 	return err
 }
 
-// mayHaveChains reports whether the kernel has one of the chains' tables, which iptables would have to list.
+// mayHaveChains reports whether the kernel has a table in which the chains can be.
 func (f accessFamily) mayHaveChains(chains []accessChain) bool {
 	legacy, err := os.ReadFile("/proc/thread-self/net/" + f.legacy)
 	return len(legacy) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) ||

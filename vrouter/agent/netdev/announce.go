@@ -49,8 +49,8 @@ func sendFrame(s *Space, from []int, frame []byte) error {
 	})
 }
 
-// Ask sends an ARP request or a neighbour solicitation for a workload's address, in the name of its router. The frame leaves by
-// the device of the workload's port, and is addressed to the workload's MAC address.
+// Ask sends an ARP request or a neighbour solicitation for a workload's address. The source is the workload's gateway. Ask
+// sends the frame out of the device of the workload's port, to the workload's MAC address.
 func Ask(s *Space, device int, router, workload Station) error {
 	frame, err := Query(router, workload, workload.Address)
 	if err == nil {
@@ -62,8 +62,8 @@ func Ask(s *Space, device int, router, workload Station) error {
 	return nil
 }
 
-// Query returns an ARP request or a neighbour solicitation of a station for the MAC address of target. It is addressed
-// to a station, or to a group of stations.
+// Query returns a frame by which one host asks for the MAC address of target: an ARP request or a neighbour solicitation.
+// The destination of the frame is a unicast or a multicast address.
 func Query(from, to Station, target netip.Addr) ([]byte, error) {
 	ethernet := &layers.Ethernet{SrcMAC: from.MAC[:], DstMAC: to.MAC[:], EthernetType: layers.EthernetTypeARP}
 	if target.Is6() {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tableFamily is a family of tables of nftables.
+// tableFamily is an address family of nftables tables.
 type tableFamily struct {
 	number uint8
 	name   string
@@ -25,7 +25,7 @@ func (f tableFamily) deletion(table string) string {
 	return fmt.Sprintf("delete table %s %s\n", f.name, table)
 }
 
-// NotInstalled is the exit code of a program that stands for a program of the node, if the node does not have it.
+// NotInstalled is the exit code of a wrapper that starts a program of the node, if the node lacks the program.
 const NotInstalled = 127
 
 // isNotInstalled reports whether a program failed because it is not installed.
@@ -35,7 +35,8 @@ func isNotInstalled(cmd *exec.Cmd, err error) bool {
 
 var errNoNft = errors.New("nft is not installed; install nftables")
 
-// nft runs commands of nft in the namespace of this thread: all of them or, after an error, none. It returns what they list.
+// nft runs nft commands in the network namespace of this thread, and returns their output. If one command fails, nft
+// applies none of them.
 func nft(commands string) (listed string, err error) {
 	if commands == "" {
 		return "", nil
@@ -74,8 +75,8 @@ func deleteTable(f tableFamily, name string) error {
 	return err
 }
 
-// tableHandle returns the handle of a table in the namespace of this thread; 0: there is none. If a table is deleted and
-// added again, its handle changes.
+// tableHandle returns the handle of a table in the network namespace of this thread; 0: the table does not exist. A table
+// that is deleted and created again has another handle.
 func tableHandle(f tableFamily, name string) uint64 {
 	request := nl.NewNetlinkRequest(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_GETTABLE, 0)
 	request.AddData(&nl.Nfgenmsg{NfgenFamily: f.number})
@@ -99,11 +100,11 @@ const tableHandleAttribute = 4
 // accessTable is the table with the rules of node_access on a node without iptables.
 const accessTable = "vrouter-access"
 
-// keepTable writes the rules of chains into a table of nftables, unless the table has them.
+// keepTable writes the rules into the nftables table, unless the table has them already. The rules do the same as chains.
 func (f accessFamily) keepTable(s *Space, chains []accessChain, rules string) (changed bool, err error) {
 	was := s.chains[f.name]
 	same := was.table != 0 && was.table == tableHandle(f.nft, accessTable) && reflect.DeepEqual(was.chains, chains)
-	if same { // but another program can have changed the table
+	if same { // another program can have changed rules of the table
 		listing, err := listTable(f.nft, accessTable)
 		same = err == nil && listing == was.listing
 	}
@@ -125,8 +126,8 @@ func (f accessFamily) keepTable(s *Space, chains []accessChain, rules string) (c
 	return !same, nil
 }
 
-// accessRules returns chains of nft that do the same as chains(). They accept nothing, because a chain of nftables cannot
-// accept a packet that another chain drops.
+// accessRules returns nftables rules that do the same as chains(), except that they accept no packet: in nftables, another
+// chain can drop a packet that one chain accepts.
 func (f accessFamily) accessRules(subnets, pools []netip.Prefix) string {
 	const devices = `"` + ownPrefix + `*"`
 	ip := f.nft.name

@@ -13,16 +13,16 @@ import (
 	"windtunnel/vrouter/service"
 )
 
-// ServiceRules writes the rules by which the node's kernel translates packets to services. It needs the node's nft.
+// ServiceRules writes the nftables rules by which the node's kernel translates packets to services. The node must have nft.
 type ServiceRules struct {
 	mu      sync.Mutex
-	wanted  []service.Service // of the last Set; nil: none yet
-	written []service.Service // nil: unknown
-	tables  [2]uint64         // handles of the tables, by IP version; 0: none
+	wanted  []service.Service // argument of the last Set; nil: Set has not been called
+	written []service.Service // services whose rules the kernel has; nil: unknown
+	tables  [2]uint64         // handles of the IPv4 and IPv6 tables; 0: no table
 }
 
-// Set writes the rules for the services, which are sorted by key. A connection that exists keeps its backend. Packets of
-// UDP get another one if their backend is no longer one of the service.
+// Set writes the rules for the services, which must be sorted by key. Established connections keep their backends. UDP
+// flows get another backend if their backend is no longer in the service.
 func (r *ServiceRules) Set(s *Space, all []service.Service) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -38,7 +38,7 @@ func (r *ServiceRules) set(s *Space) error {
 		}
 		r.written = nil
 		err := r.write(is, all)
-		if err != nil && is != nil { // another program has changed a table, or the kernel refuses a change of a part
+		if err != nil && is != nil { // another program may have changed a table: replace it
 			err = r.write(nil, all)
 		}
 		if err != nil {
@@ -62,7 +62,8 @@ func (r *ServiceRules) changed() bool {
 	return false
 }
 
-// write writes the changes between two lists of services. If is is nil, it replaces the tables.
+// write changes the kernel's rules from those of the services `is` to those of the services `all`. If `is` is nil, it
+// replaces the tables.
 func (r *ServiceRules) write(is, all []service.Service) error {
 	text := ""
 	for i, family := range tableFamilies {
@@ -81,8 +82,8 @@ func (r *ServiceRules) write(is, all []service.Service) error {
 	return nil
 }
 
-// Keep writes the rules again if a table was deleted, or if the last attempt has failed. changed reports whether it tried to.
-// During Set it does nothing.
+// Keep writes the rules again if a table was deleted, or if the last attempt failed. changed is true if Keep has tried to
+// write. While Set runs, Keep does nothing.
 func (r *ServiceRules) Keep(s *Space) (changed bool, err error) {
 	if !r.mu.TryLock() {
 		return false, nil
@@ -103,8 +104,8 @@ func RemoveServiceRules(s *Space) error {
 	return s.Once(func() error { return (&ServiceRules{}).write(nil, nil) })
 }
 
-// forgetBackends deletes the entries of UDP in conntrack that lead to another backend than those of their service, if a
-// service of UDP has changed. is are the services before; nil: unknown.
+// forgetBackends deletes the conntrack entries of UDP flows whose backend is no longer in the service. It does nothing if
+// no UDP service has changed. `is` has the former services; nil: unknown.
 func forgetBackends(s *Space, all, is []service.Service) error {
 	udp := func(services []service.Service) []service.Service {
 		return slices.DeleteFunc(slices.Clone(services), func(s service.Service) bool { return s.Protocol != unix.IPPROTO_UDP })
@@ -117,7 +118,7 @@ func forgetBackends(s *Space, all, is []service.Service) error {
 		return err
 	}
 	known := conntrackServices{map[netip.AddrPort]map[netip.AddrPort]bool{}, map[nodePort]map[netip.AddrPort]bool{}, own}
-	for _, one := range udp(is) { // those that do not exist any more have no backends
+	for _, one := range udp(is) { // a deleted service has no backends
 		gone := service.Service{Key: one.Key}
 		if one.Outside != nil {
 			gone.Outside = &service.Outside{NodePort: one.Outside.NodePort, Addresses: one.Outside.Addresses, Balancers: one.Outside.Balancers}
@@ -136,16 +137,16 @@ func forgetBackends(s *Space, all, is []service.Service) error {
 	return errors.Join(errs...)
 }
 
-// nodePort is a port of the node, in one IP version.
+// nodePort is the NodePort of a service of one IP version.
 type nodePort struct {
 	port uint16
 	is4  bool
 }
 
-// conntrackServices matches the entries in conntrack that lead to another backend than those of their service of UDP.
+// conntrackServices matches the conntrack entries of UDP flows whose backend is not in the service.
 type conntrackServices struct {
-	services map[netip.AddrPort]map[netip.AddrPort]bool // backends by address
-	ports    map[nodePort]map[netip.AddrPort]bool       // the same by NodePort
+	services map[netip.AddrPort]map[netip.AddrPort]bool // address of the service → backends
+	ports    map[nodePort]map[netip.AddrPort]bool       // NodePort → backends
 	own      map[netip.Addr]bool                        // addresses of the node
 }
 

@@ -73,7 +73,7 @@ func newRulesBed(t *testing.T) *rulesBed {
 	return b
 }
 
-// listen answers connections and datagrams to an address with this address and that of the client.
+// listen answers connections and datagrams with the local address and the client's address.
 func (b *rulesBed) listen(at *Space, address string) {
 	b.Helper()
 	must.Succeed(b, at.Once(func() error {
@@ -112,7 +112,8 @@ func (b *rulesBed) listen(at *Space, address string) {
 	}))
 }
 
-// ask connects from a namespace. It returns the workload, and the client's address as the workload sees it.
+// ask connects from a namespace. It returns the address of the workload that answers, and the client's address that the
+// workload sees.
 func (b *rulesBed) ask(from *Space, address string) (workload, client string, err error) {
 	err = from.Once(func() error {
 		c, err := net.DialTimeout("tcp", address, 500*time.Millisecond)
@@ -134,7 +135,7 @@ func (b *rulesBed) set(all ...service.Service) {
 	must.Succeed(b, b.rules.Set(b.node, all))
 }
 
-// web returns a service of both IP versions that workloads serve, with their numbers.
+// web returns an IPv4 and an IPv6 service. numbers selects the workloads that are their backends.
 func web(protocol uint8, change func(version int, s *service.Service), numbers ...int) (all []service.Service) {
 	for v := range clusterIP {
 		s := service.Service{Name: "shop/web", Key: service.Key{Address: netip.MustParseAddr(clusterIP[v]), Port: 80, Protocol: protocol}, Backends: backends(v, numbers...)}
@@ -156,7 +157,7 @@ func backends(version int, numbers ...int) (all []netip.AddrPort) {
 	return all
 }
 
-// ways are the addresses of the service of web from outside, by IP version.
+// ways returns the addresses at which clients outside reach the service of web.
 func ways(version int) (all []string) {
 	for _, at := range []string{ofNode[version] + " 30080", external[version] + " 80", balancer[version] + " 80"} {
 		host, port, _ := strings.Cut(at, " ")
@@ -165,7 +166,7 @@ func ways(version int) (all []string) {
 	return all
 }
 
-// expect connects until both workloads of a service have answered, or once if one is expected.
+// expect connects until each of the given workloads has answered.
 func (b *rulesBed) expect(from *Space, address, client string, want ...string) {
 	b.Helper()
 	seen := map[string]bool{}
@@ -229,7 +230,7 @@ func TestRulesOfServices(t *testing.T) {
 			b.expectNone(b.client, way)
 		}
 
-		// Without backends: rejected, or dropped.
+		// Without backends, packets are rejected, or dropped.
 		b.set(web(unix.IPPROTO_TCP, nil)...)
 		b.expectRefusal(b.node, b.clusterAt(v))
 		for _, way := range ways(v) {
@@ -237,7 +238,7 @@ func TestRulesOfServices(t *testing.T) {
 			b.expectRefusal(b.node, way)
 		}
 
-		// A balancer only for clients in its ranges.
+		// Only clients in loadBalancerSourceRanges reach the address of the load balancer.
 		for prefix, refused := range map[string]bool{"192.0.2.0/24": v == 1, "fd00:2::/64": v == 0, "0.0.0.0/0": v == 1, "::/0": v == 0} {
 			b.set(web(unix.IPPROTO_TCP, func(_ int, s *service.Service) { s.Outside.Sources = []netip.Prefix{netip.MustParsePrefix(prefix)} }, 0)...)
 			for i, way := range ways(v) {
@@ -253,7 +254,7 @@ func TestRulesOfServices(t *testing.T) {
 	for _, family := range tableFamilies {
 		must.Succeed(t, b.node.Do(func() error {
 			if tableHandle(family, service.RulesTable) != 0 {
-				t.Errorf("without services, the table of %s is still there", family.name)
+				t.Errorf("the table of family %s exists, although there are no services", family.name)
 			}
 			return nil
 		}))
@@ -281,7 +282,8 @@ func TestRulesOfServicesWithAffinity(t *testing.T) {
 	}
 }
 
-// A socket of UDP gets another workload when the service loses its own, or when the service begins.
+// A UDP socket stays open while the service changes. Its datagrams reach another workload when the first one leaves the
+// service, and they reach a workload as soon as a deleted service exists again.
 func TestRulesOfServicesOverUDP(t *testing.T) {
 	b := newRulesBed(t)
 	for v := range clusterIP {
@@ -304,7 +306,7 @@ func TestRulesOfServicesOverUDP(t *testing.T) {
 			for round := range 2 {
 				for n, workload := range workloads[v] {
 					b.set(web(unix.IPPROTO_UDP, nil, n)...)
-					_ = ask() // it can return the error of the packet before
+					_ = ask() // can return the ICMP error of the former packet
 					if said := ask(); said != workload {
 						t.Errorf("%s, round %d: %q answers, want %q", address, round, said, workload)
 					}
@@ -320,12 +322,12 @@ func TestRulesOfServicesOverUDP(t *testing.T) {
 	}
 }
 
-// Tables that another program deletes come back, and a change that the kernel refuses is repeated with new tables.
+// Deleted tables are written again. If the kernel refuses a change, the tables are replaced.
 func TestRulesOfServicesComeBack(t *testing.T) {
 	b := newRulesBed(t)
 	b.set(web(unix.IPPROTO_TCP, nil, 0)...)
 	if changed, err := b.rules.Keep(b.node); changed || err != nil {
-		t.Errorf("the rules are as they must be: %v, %v", changed, err)
+		t.Errorf("Keep with unchanged rules returns %v, %v; want false, nil", changed, err)
 	}
 	nft := func(args ...string) {
 		t.Helper()
@@ -333,13 +335,13 @@ func TestRulesOfServicesComeBack(t *testing.T) {
 	}
 	nft("flush", "ruleset")
 	if changed, err := b.rules.Keep(b.node); !changed || err != nil {
-		t.Errorf("the rules were deleted: %v, %v", changed, err)
+		t.Errorf("Keep after the rules were deleted returns %v, %v; want true, nil", changed, err)
 	}
 	for v := range clusterIP {
 		b.expect(b.node, b.clusterAt(v), inNetwork[v], workloads[v][0])
 	}
 	nft("flush", "ruleset")
-	b.set(web(unix.IPPROTO_TCP, nil, 0)...) // the services are the same
+	b.set(web(unix.IPPROTO_TCP, nil, 0)...) // no change, but the rules must be written again
 	b.expect(b.node, b.clusterAt(0), inNetwork[0], workloads[0][0])
 	nft("flush", "map", "ip", service.RulesTable, "node-ports")
 	b.set(web(unix.IPPROTO_TCP, func(_ int, s *service.Service) { s.Outside.NodePort++ }, 1)...)
@@ -348,11 +350,11 @@ func TestRulesOfServicesComeBack(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	must.Fail(t, b.rules.Set(b.node, nil), "install nftables")
 	if changed, err := b.rules.Keep(b.node); !changed || err == nil {
-		t.Errorf("the rules cannot be written: %v, %v", changed, err)
+		t.Errorf("Keep without nft returns %v, %v; want true and an error", changed, err)
 	}
 	t.Setenv("PATH", path)
 	if changed, err := b.rules.Keep(b.node); !changed || err != nil {
-		t.Errorf("the rules can be written again: %v, %v", changed, err)
+		t.Errorf("Keep with nft again returns %v, %v; want true, nil", changed, err)
 	}
 	b.expectNone(b.node, b.clusterAt(0))
 	b.set(web(unix.IPPROTO_TCP, nil, 0)...)
@@ -361,8 +363,8 @@ func TestRulesOfServicesComeBack(t *testing.T) {
 	b.expectNone(b.node, b.clusterAt(0))
 }
 
-// On a node without iptables, packets of workloads leave the node with its address, and no host outside sends with an address
-// of the subnets.
+// On a node without iptables, nftables masquerades the packets of workloads. Packets from outside whose source address is in
+// a subnet of the network are dropped.
 func TestANodeWithoutIptablesMasquerades(t *testing.T) {
 	b := newRulesBed(t)
 	path := t.TempDir()
@@ -384,7 +386,7 @@ func TestANodeWithoutIptablesMasquerades(t *testing.T) {
 	must.Succeed(t, err)
 	for v := range clusterIP {
 		expect(b.workloads, net.JoinHostPort(ofClient[v], "8080"), ofNode[v])
-		// A workload reaches itself by the node, from the node's address.
+		// A workload that reaches itself by the service sees the node's address as the source.
 		expect(b.workloads, ways(v)[0], inNetwork[v])
 		expect(b.client, ways(v)[0], inNetwork[v])
 	}
@@ -405,7 +407,7 @@ func TestANodeWithoutIptablesMasquerades(t *testing.T) {
 	expect(b.workloads, net.JoinHostPort(ofClient[0], "8080"), workloads[0][0])
 }
 
-// The time to write the rules of 5,000 services with 20,000 backends, and those of one that has changed.
+// Measures the time to write the rules of 5,000 services with 20,000 backends, and of one changed service.
 func BenchmarkRulesOfServices(b *testing.B) {
 	if _, err := exec.LookPath("nft"); err != nil {
 		b.Skip("nft is not installed")

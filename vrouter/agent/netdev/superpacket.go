@@ -16,8 +16,8 @@ import (
 
 // Maximum sizes of superpackets (GSO and GRO), in bytes.
 const (
-	// BigSuperpacket is the size that the agent sets (BIG TCP). Hardly any other program sets this number. So the agent
-	// recognizes its own sizes, and sets no others back.
+	// BigSuperpacket is the size that the agent sets (BIG TCP). The number is unusual, so that the agent recognizes the
+	// sizes that it has set. It resets only these.
 	BigSuperpacket   = 179_978
 	plainSuperpacket = 65_536 // the kernel's default, GSO_LEGACY_MAX_SIZE
 )
@@ -86,8 +86,8 @@ func PassesBig(l netlink.Link) bool {
 	return true
 }
 
-// FabricRefusesBig returns the reason why superpackets of BigSuperpacket bytes must not leave by a fabric device. "" means that
-// they may, once SetSuperpackets has raised the device's sizes. A virtual device, such as a bond or a veth device, must have
+// FabricRefusesBig returns why a fabric device cannot send superpackets of BigSuperpacket bytes; "" if it can after
+// SetSuperpackets has raised its sizes. A virtual device, such as a bond or a veth device, must have
 // the sizes already, because the agent does not know the devices behind it.
 func FabricRefusesBig(l netlink.Link) string {
 	a := l.Attrs()
@@ -108,8 +108,8 @@ func FabricRefusesBig(l netlink.Link) string {
 	return ""
 }
 
-// ForwardingRefusesBig returns the reason why the node must not receive superpackets of BigSuperpacket bytes: IP forwarding is
-// on, and another device would need smaller ones. "" means that the node may receive them.
+// ForwardingRefusesBig returns why the node must not receive superpackets of BigSuperpacket bytes; "" if it may. The reason is
+// that IP forwarding is on, and that the node can forward them to a device with smaller sizes.
 func ForwardingRefusesBig(here *Devices, node string, fabric map[string]bool) (why string, err error) {
 	forwards, err := here.space.forwards()
 	if err != nil || !forwards {
@@ -127,7 +127,7 @@ func ForwardingRefusesBig(here *Devices, node string, fabric map[string]bool) (w
 	return "", nil
 }
 
-// forwards reports whether IP forwarding is on, for IPv4 or for IPv6.
+// forwards reports whether IPv4 or IPv6 forwarding is on.
 func (s *Space) forwards() (forwards bool, err error) {
 	err = s.Do(func() error {
 		for _, path := range []string{"/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/ipv6/conf/all/forwarding"} {

@@ -57,7 +57,7 @@ type Pass struct {
 	limit    error    // a table would exceed its limit, so nothing was written
 	mended   []string // repaired drift
 	gen      uint64
-	// Small is the reason why superpackets must not exceed 64 KiB; empty: they may have BigSuperpacket bytes.
+	// Small is the reason why superpackets are limited to 64 KiB; empty: the limit is BigSuperpacket.
 	Small      string
 	forwarding string        // result of netdev.ForwardingRefusesBig
 	access     netdev.Access // of the networks with node_access that this node is connected to

@@ -102,9 +102,8 @@ func Messages(hop netip.Addr, routed, bridged uint32) (all [][]byte) {
 // station is the MAC address of the paths of Messages.
 const station = "02:00:00:77:00:01"
 
-// Mutate returns a message with one to four random changes of its body. The header has the right length. The MAC address of
-// Messages is replaced by a random one of 65,536: for each path, GoBGP reads all paths with the same MAC address, so a single
-// one would be slow.
+// Mutate returns a message with one to four random changes of its body. The length in the header is correct. Mutate also
+// replaces the MAC address by one of 65,536 random ones, because GoBGP needs much time for many paths with the same address.
 func Mutate(r *rand.Rand, message []byte) []byte {
 	const attributes = bgp.BGP_HEADER_LENGTH + 4
 	b := slices.Clone(message)
