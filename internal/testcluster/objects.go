@@ -11,7 +11,7 @@ import (
 	"windtunnel/lab/parallel"
 )
 
-// Create creates n objects, several at the same time. object returns the collection's path and the object for each index.
+// Create creates count objects, several at the same time. object returns the collection's path and the object for each index.
 func (k *Cluster) Create(count int, object func(i int) (collection string, object map[string]any)) {
 	k.T.Helper()
 	const clients = 16
