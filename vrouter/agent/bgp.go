@@ -276,8 +276,7 @@ func (a *agent) bgpRoutes(mux *http.ServeMux) {
 		a.bgp.mu.Lock()
 		site := a.bgp.site
 		a.bgp.mu.Unlock()
-		_, verdicts := site.Resolve(s.Received())
-		return verdicts, nil
+		return site.Explain(s.Received(), a.snapshot.Load().ignored), nil
 	}))
 	mux.Handle("PUT /v1/bgp", change(a, nil, put(func(ctx context.Context, r api.BGPRequest) error { return a.follower.PutBGP(ctx, r.Node, r.BGP) })))
 }

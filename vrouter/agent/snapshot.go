@@ -39,6 +39,7 @@ type snapshot struct {
 	networks map[uint32]model.Network
 	problems []api.Problem
 	warnings []fib.Problem
+	ignored  map[fib.ExternalDestination]string // of the tables
 	routes   int
 	repairs  uint64
 	passes   map[reconcile.Cause]uint64
@@ -77,7 +78,7 @@ func (a *agent) publish() {
 		lease:    func(port string) *dhcp.Lease { return leaseOf(p, port) },
 		vif:      func(ifindex int) layout.Vif { return p.Tables.Vifs[uint32(ifindex)] },
 		networks: map[uint32]model.Network{},
-		routes:   p.RouteCount(), repairs: a.reconciler.Repairs, passes: maps.Clone(a.reconciler.Passes), synced: a.reconciler.Synced, inSync: a.reconciler.InSync, ports: len(p.Want.Ports),
+		routes:   p.RouteCount(), ignored: p.Ignored, repairs: a.reconciler.Repairs, passes: maps.Clone(a.reconciler.Passes), synced: a.reconciler.Synced, inSync: a.reconciler.InSync, ports: len(p.Want.Ports),
 		leaving: slices.Clone(a.follower.Own.Leaving),
 	}
 	if a.follower.Unfit != nil {

@@ -39,7 +39,7 @@ const (
 type Verdict struct {
 	Path
 	State         string              `json:"state"`
-	Why           string              `json:"why,omitempty"`      // of Unused and Backup
+	Why           string              `json:"why,omitempty"`      // of Unused and Backup; of Used: its limits
 	Networks      []string            `json:"networks,omitempty"` // networks that import the path and can use it
 	Encapsulation model.Encapsulation `json:"encapsulation,omitempty"`
 	// Value is the label or VNI of packets to the destination. If bridged and routed packets to a Station
@@ -50,8 +50,47 @@ type Verdict struct {
 // Resolve chooses the routes that a node uses. Each network with ports on the node imports the paths
 // that have one of its import targets. Of several paths to one destination in a network, the node uses
 // the best ones together. The verdicts are in the order of the paths.
-func (s Site) Resolve(paths []Path) (*fib.External, []Verdict) {
-	r := resolver{Site: s, fleet: map[netip.Addr]string{}, groups: make(map[destination][]int, len(paths)), verdicts: make([]Verdict, 0, len(paths))}
+func (s Site) Resolve(paths []Path) (*fib.External, []Verdict) { return s.resolve(paths, nil) }
+
+// Explain returns the verdicts on paths, with the decisions of the compiler of the node's tables: ignored is that of
+// fib.Compiled.
+func (s Site) Explain(paths []Path, ignored map[fib.ExternalDestination]string) []Verdict {
+	_, verdicts := s.resolve(paths, ignored)
+	for i := range verdicts {
+		v := &verdicts[i]
+		if v.State == Unused {
+			continue
+		}
+		for _, n := range s.importers(&v.Path) {
+			d, why := destinationIn(n, &v.Path)
+			if why != "" {
+				continue
+			}
+			why = ignored[d.external()]
+			at := slices.IndexFunc(n.Subnets, func(s netip.Prefix) bool {
+				return d.prefix.IsValid() && s.Contains(d.prefix.Addr()) && d.prefix.IsSingleIP()
+			})
+			switch {
+			case why != "":
+				v.note("network %s does not use it: %s", n.Name, why)
+			case v.State == Used && at >= 0:
+				v.note("no port has this address of the subnet %s of network %s", n.Subnets[at], n.Name)
+			}
+		}
+	}
+	return verdicts
+}
+
+// note adds a sentence to Why.
+func (v *Verdict) note(format string, args ...any) {
+	if v.Why != "" {
+		v.Why += "; "
+	}
+	v.Why += fmt.Sprintf(format, args...)
+}
+
+func (s Site) resolve(paths []Path, ignored map[fib.ExternalDestination]string) (*fib.External, []Verdict) {
+	r := resolver{Site: s, ignored: ignored, fleet: map[netip.Addr]string{}, groups: make(map[destination][]int, len(paths)), verdicts: make([]Verdict, 0, len(paths))}
 	for _, n := range s.Nodes {
 		for _, a := range n.Underlay {
 			r.fleet[a] = n.Name
@@ -65,6 +104,7 @@ func (s Site) Resolve(paths []Path) (*fib.External, []Verdict) {
 
 type resolver struct {
 	Site
+	ignored  map[fib.ExternalDestination]string
 	fleet    map[netip.Addr]string // names of the fleet's nodes by underlay address
 	verdicts []Verdict
 	groups   map[destination][]int // indexes in verdicts of the usable paths to each destination
@@ -76,6 +116,10 @@ type destination struct {
 	network string
 	prefix  netip.Prefix
 	mac     model.MAC
+}
+
+func (d destination) external() fib.ExternalDestination {
+	return fib.ExternalDestination{Network: d.network, Prefix: d.prefix, MAC: d.mac}
 }
 
 // add decides whether the node can use a path, without comparing it with other paths.
@@ -103,9 +147,9 @@ func (r *resolver) add(p *Path) {
 	r.verdicts = append(r.verdicts, v)
 }
 
-func (r *resolver) importers(p *Path) (all []*model.Network) {
-	for i := range r.Networks {
-		n := &r.Networks[i]
+func (s Site) importers(p *Path) (all []*model.Network) {
+	for i := range s.Networks {
+		n := &s.Networks[i]
 		if slices.ContainsFunc(n.Import, func(t model.RouteTarget) bool { return slices.Contains(p.Targets, t) }) {
 			all = append(all, n)
 		}
@@ -225,10 +269,15 @@ func (r *resolver) choose() *fib.External {
 	without := r.aboveLimit(keys)
 	for _, d := range keys {
 		group := r.groups[d]
+		why := r.ignored[d.external()]
 		if without[d] {
+			why = fmt.Sprintf("this node already uses %d routes of other routers; raise limits.routes, limits.prefixes and limits.bridge in its configuration", r.MaxRoutes)
+		}
+		if why != "" {
 			for _, i := range group {
-				if v := &r.verdicts[i]; v.State == Unused {
-					v.Why = fmt.Sprintf("this node already uses %d routes of other routers; raise limits.routes, limits.prefixes and limits.bridge in its configuration", r.MaxRoutes)
+				v := &r.verdicts[i]
+				if v.Networks = slices.DeleteFunc(v.Networks, func(n string) bool { return n == d.network }); v.State == Unused {
+					v.Why = why
 				}
 			}
 			continue

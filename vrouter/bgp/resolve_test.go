@@ -400,3 +400,28 @@ func TestTheOrderOfPathsDoesNotMatter(t *testing.T) {
 		}
 	}
 }
+
+// The verdicts follow the compiler of the tables: a path that an object of the fleet overrides is not used. In a network
+// that uses the path, Why names addresses of its subnet.
+func TestVerdictsNameRoutesThatTheTablesLack(t *testing.T) {
+	s := testSite()
+	s.Networks[0].Subnets = []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}
+	s.Networks[2].Import = append(s.Networks[2].Import, s.Networks[0].Import...)
+	ignored := map[fib.ExternalDestination]string{
+		{Network: "red", Prefix: netip.MustParsePrefix("10.9.0.0/16")}:  "the fleet has a route to the same prefix",
+		{Network: "both", Prefix: netip.MustParsePrefix("10.9.0.0/16")}: "the fleet has a route to the same prefix",
+		{Network: "both", Prefix: netip.MustParsePrefix("10.1.0.7/32")}: `port "y" has the address`,
+	}
+	var got []string
+	for _, v := range s.Explain([]Path{path("10.1.0.7/32", nil), path("10.8.0.0/16", nil), path("10.9.0.0/16", nil)}, ignored) {
+		got = append(got, fmt.Sprint(v.Prefix, " ", v.State, " ", v.Networks, " ", v.Why))
+	}
+	want := []string{
+		`10.1.0.7/32 used [red] no port has this address of the subnet 10.1.0.0/16 of network red; network both does not use it: port "y" has the address`,
+		"10.8.0.0/16 used [red both] ",
+		"10.9.0.0/16 unused [] the fleet has a route to the same prefix",
+	}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("the verdicts differ (-want +got):\n%s", diff)
+	}
+}

@@ -84,6 +84,8 @@ protocol static bad {
   route %[1]s:1 10.11.0.0/24 via %[3]s mpls 300 { %[4]s bgp_ext_community.add((generic, 0x030c0000, 9)); };
   route %[1]s:1 10.13.0.0/24 via %[3]s mpls 300/301 { %[4]s };
   route %[1]s:1 10.14.0.0/24 via %[3]s mpls 300 { bgp_ext_community.add((rt, 64512, 7)); };
+  route %[1]s:1 10.1.0.10/32 via %[3]s mpls 303 { %[4]s };
+  route %[1]s:1 10.1.0.0/25 via %[3]s mpls 303 { %[4]s };
 }
 protocol static good6 {
   vpn6 { table vpn6tab; };
@@ -116,6 +118,8 @@ protocol bgp node {
 		"10.11.0.0/24": {bgp.Unused, "its encapsulation is tunnel type 9 (nvgre), but for such routes this node offers mpls-udp, mpls-gre", "", 0},
 		"10.13.0.0/24": {bgp.Unused, "it has 2 labels, but only one is supported", "", 0},
 		"10.14.0.0/24": {bgp.Unused, "no network with ports on this node imports 64512:7", "", 0},
+		"10.1.0.10/32": {bgp.Unused, `port "x" has the address`, model.MPLSoUDP, 303},
+		"10.1.0.0/25":  {bgp.Unused, `network "red" has the subnet 10.1.0.0/16, which comes first; within it, only routes to single addresses are used`, model.MPLSoUDP, 303},
 	}
 	soon(t, "the node has all paths", func() (err error) { // they come in several messages
 		all := a.rib()

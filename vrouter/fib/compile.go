@@ -63,7 +63,7 @@ func Compile(s model.Slice, node string, facts Facts, ids *IDs, last *Compiled) 
 	if err := errors.Join(c.errs...); err != nil {
 		return nil, err
 	}
-	return &Compiled{Tables: c.t, Warnings: c.warnings, slice: c.state, count: c.count, legs: c.legs()}, nil
+	return &Compiled{Tables: c.t, Warnings: c.warnings, Ignored: c.ignored, slice: c.state, count: c.count, legs: c.legs()}, nil
 }
 
 // compiler holds the inputs and the intermediate results of Compile.
@@ -79,6 +79,7 @@ type compiler struct {
 	peers    map[string]*tunnel  // tunnels to nodes that share a network with this node, by name
 	foreign  map[string]*tunnel  // tunnels to gateways of a network in here, by name
 	external external
+	ignored  map[ExternalDestination]string
 	count    map[place]tally
 	policies map[string]*model.Policy
 	encaps   map[string]uint32 // nexthops of the ports that have a device, by name
@@ -110,7 +111,7 @@ func newCompiler(state model.Slice, node string, facts Facts, ids *IDs, last *Co
 	c := &compiler{
 		state: state, facts: facts, ids: ids, count: last.countPorts(state.All),
 		here: map[string]*network{}, nets: map[string]*network{}, peers: map[string]*tunnel{}, foreign: map[string]*tunnel{},
-		policies: map[string]*model.Policy{}, encaps: map[string]uint32{}, lacking: map[string]int{},
+		policies: map[string]*model.Policy{}, encaps: map[string]uint32{}, lacking: map[string]int{}, ignored: map[ExternalDestination]string{},
 		t: Tables{
 			Vifs: map[uint32]layout.Vif{}, Ports: map[uint32]string{}, VRFs: map[uint32]layout.VRF{}, Nexthops: map[uint32]layout.Nexthop{}, Members: map[layout.MemberKey]layout.Member{}, Names: map[uint32]string{}, Routes: map[RouteKey]layout.Route{},
 			Bridge: map[layout.BridgeKey]layout.BridgeEntry{}, ILM: map[uint32]layout.Target{}, VNIs: map[uint32]layout.Target{},

@@ -15,6 +15,8 @@ import (
 type Compiled struct {
 	Tables             // without the entries of ports on other nodes
 	Warnings []Problem // objects that the tables omit, in the state's order
+	// Ignored says why the tables have no route of Facts.External to a destination: an object of the fleet comes first.
+	Ignored map[ExternalDestination]string
 
 	slice model.Slice
 	count map[place]tally

@@ -34,6 +34,18 @@ type ExternalRoute struct {
 	Via     []ExternalVia `json:"via"` // equal next hops: at most model.MaxECMP to a prefix, one to a MAC address
 }
 
+// ExternalDestination is the destination of an ExternalRoute.
+type ExternalDestination struct {
+	Network string
+	Prefix  netip.Prefix
+	MAC     model.MAC
+}
+
+// Destination returns the destination of a route.
+func (r *ExternalRoute) Destination() ExternalDestination {
+	return ExternalDestination{r.Network, r.Prefix, r.MAC}
+}
+
 // ExternalVia is a next hop, with the label or VNI that the router expects.
 type ExternalVia struct {
 	Endpoint
@@ -99,9 +111,9 @@ func (c *compiler) externalPeers() {
 }
 
 // externalHere returns the external routes of this node's networks. It leaves out routes to an IP or MAC
-// address that a port of the fleet has.
+// address that a port of the fleet has, and routes to a subnet or a part of it.
 func (c *compiler) externalHere() (routes []ExternalRoute) {
-	hosts, stations := map[RouteKey]string{}, map[layout.BridgeKey]string{}
+	hosts, stations := map[RouteKey]string{}, map[layout.BridgeKey]string{} // names of the ports that have the addresses
 	for _, r := range c.facts.External.Routes {
 		if n := c.here[r.Network]; n != nil {
 			routes = append(routes, r)
@@ -112,24 +124,8 @@ func (c *compiler) externalHere() (routes []ExternalRoute) {
 			}
 		}
 	}
-	if len(hosts)+len(stations) == 0 {
-		return routes
-	}
-	for _, p := range c.state.All {
-		n := c.here[p.Network]
-		if n == nil {
-			continue
-		}
-		for _, a := range p.Addresses() {
-			if _, is := hosts[hostKey(n.ID, a)]; is {
-				hosts[hostKey(n.ID, a)] = p.Name
-			}
-		}
-		if key := (layout.BridgeKey{VRF: n.ID, MAC: p.MAC}); len(stations) > 0 {
-			if _, is := stations[key]; is {
-				stations[key] = p.Name
-			}
-		}
+	if len(hosts)+len(stations) > 0 {
+		c.findOwners(hosts, stations)
 	}
 	return slices.DeleteFunc(routes, func(r ExternalRoute) bool {
 		n := c.here[r.Network]
@@ -137,15 +133,69 @@ func (c *compiler) externalHere() (routes []ExternalRoute) {
 		if r.Prefix.IsValid() {
 			owner = hosts[RouteKey{VRF: n.ID, Prefix: r.Prefix.Masked()}]
 		}
-		if owner != "" {
+		of, subnet := n.subnetOver(r.Prefix)
+		switch {
+		case owner != "":
 			c.ignoreExternal(r, fmt.Sprintf("port %q has the address", owner))
+		case of != nil:
+			c.ignoreExternal(r, fmt.Sprintf("network %q has the subnet %s, which comes first; within it, only routes to single addresses are used", of.Name, subnet))
 		}
-		return owner != ""
+		return owner != "" || of != nil
 	})
+}
+
+// findOwners sets the names of the ports that have the addresses of routes.
+func (c *compiler) findOwners(hosts map[RouteKey]string, stations map[layout.BridgeKey]string) {
+	own := func(vrf uint32, a netip.Addr, port string) {
+		if _, is := hosts[hostKey(vrf, a)]; is {
+			hosts[hostKey(vrf, a)] = port
+		}
+	}
+	for _, p := range c.state.All {
+		n := c.nets[p.Network]
+		if n == nil {
+			continue
+		}
+		for _, i := range n.importers {
+			for _, a := range p.IPs {
+				if i.imports(a) {
+					own(i.vrf, a, p.Name)
+				}
+			}
+		}
+		if n = c.here[p.Network]; n == nil {
+			continue
+		}
+		for _, a := range p.Addresses() {
+			own(n.ID, a, p.Name)
+		}
+		if key := (layout.BridgeKey{VRF: n.ID, MAC: p.MAC}); len(stations) > 0 {
+			if _, is := stations[key]; is {
+				stations[key] = p.Name
+			}
+		}
+	}
+}
+
+// subnetOver returns the subnet of the network, or of a network whose routes it imports, that comes before a route to a
+// prefix. A route to a single address can lead to a host of the subnet behind another router.
+func (n *network) subnetOver(p netip.Prefix) (of *network, subnet netip.Prefix) {
+	if !p.IsValid() || !n.Routes() {
+		return nil, subnet
+	}
+	for _, of := range append([]*network{n}, n.imported...) {
+		for _, s := range of.Subnets {
+			if s.Bits() <= p.Bits() && s.Overlaps(p) && (!p.IsSingleIP() || s.IsSingleIP()) {
+				return of, s
+			}
+		}
+	}
+	return nil, subnet
 }
 
 // ignoreExternal warns about an external route that the node does not use because of an object of the fleet.
 func (c *compiler) ignoreExternal(r ExternalRoute, why string) {
+	c.ignored[r.Destination()] = why
 	to := r.MAC.String()
 	if r.Prefix.IsValid() {
 		to = r.Prefix.String()

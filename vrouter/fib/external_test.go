@@ -46,7 +46,12 @@ func to(prefix string, via ...ExternalVia) ExternalRoute {
 // compileRouters returns node a's tables with external routes, and the warnings.
 func compileRouters(t *testing.T, x *External, way func(a, b netip.Addr) ([]layout.Path, int)) (Tables, []string) {
 	t.Helper()
-	s := routersState().WithDefaults()
+	return compileRoutersOf(t, routersState(), x, way)
+}
+
+func compileRoutersOf(t *testing.T, s model.State, x *External, way func(a, b netip.Addr) ([]layout.Path, int)) (Tables, []string) {
+	t.Helper()
+	s = s.WithDefaults()
 	facts := factsFor(s, "a", nil)
 	facts.External = x
 	if way != nil {
@@ -132,6 +137,43 @@ func TestTheFleetsRoutesOverrideExternalOnes(t *testing.T) {
 	} {
 		if !slices.Contains(warnings, want) {
 			t.Errorf("the warnings are %q, want one that is %q", warnings, want)
+		}
+	}
+}
+
+// The subnets of a network, and of the networks whose routes it imports, come before routes of other routers to the same
+// prefix or to a part of it. Routes to single addresses without a port, and to shorter prefixes, are used.
+func TestSubnetsOverrideExternalRoutes(t *testing.T) {
+	s := routersState()
+	target := model.RouteTarget{0, 2, 7: 2}
+	s.Networks[0].Import = append(s.Networks[0].Import, target)
+	s.Networks = append(s.Networks, model.Network{Name: "blue", ID: 3, Subnets: []netip.Prefix{netip.MustParsePrefix("10.2.0.0/16")}, Export: []model.RouteTarget{target}})
+	s.Ports = append(s.Ports, model.Port{Name: "z", Network: "blue", Node: "b", MAC: model.MAC{2, 5: 4}, IPs: []netip.Addr{netip.MustParseAddr("10.2.0.9")}, Attach: model.Attachment{Device: "z"}})
+	via := by("192.0.2.254", model.MPLSoUDP, 300)
+	ignored, used := map[string]string{
+		"10.1.0.0/16": `network "red" has the subnet 10.1.0.0/16`, "10.1.4.0/24": `network "red" has the subnet 10.1.0.0/16`,
+		"10.2.0.0/16": `network "blue" has the subnet 10.2.0.0/16`, "10.2.8.0/31": `network "blue" has the subnet 10.2.0.0/16`,
+		"10.2.0.9/32": `port "z" has the address`,
+	}, []string{"10.0.0.0/8", "0.0.0.0/0", "10.1.0.77/32", "10.2.0.77/32"}
+	x := &External{}
+	for p := range ignored {
+		x.Routes = append(x.Routes, to(p, via))
+	}
+	for _, p := range used {
+		x.Routes = append(x.Routes, to(p, via))
+	}
+	tables, warnings := compileRoutersOf(t, s, x, nil)
+	for p, why := range ignored {
+		if r := tables.Routes[RouteKey{1, netip.MustParsePrefix(p)}]; r.Label == 300 {
+			t.Errorf("the route of the router to %s is used, want it ignored: %s", p, why)
+		}
+		if text := strings.Join(warnings, "\n"); !strings.Contains(text, "the BGP route to "+p+` in network "red" by 192.0.2.254 is not used: `+why) {
+			t.Errorf("the warnings are %s; want one that says of %s: %s", text, p, why)
+		}
+	}
+	for _, p := range used {
+		if r := tables.Routes[RouteKey{1, netip.MustParsePrefix(p)}]; r.Label != 300 {
+			t.Errorf("the route to %s is %+v, want that of the router", p, r)
 		}
 	}
 }
