@@ -256,6 +256,15 @@ func (b *bgpSessions) problem() string {
 	return b.why
 }
 
+// refused returns the addresses that connect to the node for BGP although they are not its neighbours.
+func (b *bgpSessions) refused() []netip.Addr {
+	s, err := b.running()
+	if err != nil {
+		return nil
+	}
+	return s.Refused()
+}
+
 // bgpRoutes adds the API's handlers of the node's sessions.
 func (a *agent) bgpRoutes(mux *http.ServeMux) {
 	mux.Handle("GET /v1/bgp/neighbors", answer(func(*http.Request) (any, error) {

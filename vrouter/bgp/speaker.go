@@ -66,10 +66,11 @@ type Speaker struct {
 	sessions  sync.Mutex
 	reasons   map[netip.Addr]string // why a neighbour has no session
 	malformed map[netip.Addr]malformed
-	refused   map[string]bool       // addresses whose connections were refused
-	bfdState  map[netip.Addr]string // of neighbours with BFD
-	bfdWhy    map[netip.Addr]string // why BFD failed last
-	logs      sync.Map              // a *rate.Limiter by neighbour
+	silent    map[netip.Addr]silence   // neighbours without a TCP connection since their reason was set
+	refused   map[netip.Addr]time.Time // when a connection of an address without a neighbour was refused last
+	bfdState  map[netip.Addr]string    // of neighbours with BFD
+	bfdWhy    map[netip.Addr]string    // why BFD failed last
+	logs      sync.Map                 // a *rate.Limiter by neighbour
 }
 
 // mayLog reports whether the speaker logs another entry about a neighbour. A neighbour can send very many invalid messages.
@@ -87,7 +88,7 @@ func Start(n model.Node, log *slog.Logger, stale, announce []Path, changed func(
 	ctx, end := context.WithCancel(context.Background())
 	s := &Speaker{
 		node: n, log: log, ctx: ctx, end: end, changed: changed, limits: map[netip.Addr]int{}, table: newTable(stale), announced: map[Key]*Path{},
-		reasons: map[netip.Addr]string{}, malformed: map[netip.Addr]malformed{}, refused: map[string]bool{},
+		reasons: map[netip.Addr]string{}, malformed: map[netip.Addr]malformed{}, silent: map[netip.Addr]silence{}, refused: map[netip.Addr]time.Time{},
 		bfdState: map[netip.Addr]string{}, bfdWhy: map[netip.Addr]string{},
 	}
 	for _, o := range n.BGP.Neighbors {
@@ -321,6 +322,8 @@ func (s *Speaker) notePeer(e *apiutil.WatchEventMessage_PeerEvent) {
 		}
 	case state.DisconnectReason == api.PeerState_DISCONNECT_REASON_BAD_PEER_AS:
 		s.setReason(address, wrongASN)
+	case state.DisconnectReason == api.PeerState_DISCONNECT_REASON_INVALID_MSG:
+		s.openRejected(address)
 	case state.DisconnectReason != api.PeerState_DISCONNECT_REASON_UNSPECIFIED && state.DisconnectReason != api.PeerState_DISCONNECT_REASON_IDLE_TIMER_EXPIRED:
 		s.setReason(address, state.DisconnectMessage)
 	}
@@ -328,6 +331,72 @@ func (s *Speaker) notePeer(e *apiutil.WatchEventMessage_PeerEvent) {
 }
 
 const wrongASN = "the neighbour has another AS number; correct its asn here, or the AS number that it has"
+
+// rejects begins the reason of a session whose OPEN message this node rejects.
+const rejects = "this node rejects the neighbour's OPEN message"
+
+// openRejected keeps that a neighbour answered this node's OPEN message by another message than OPEN and KEEPALIVE, unless
+// this node rejects the neighbour's. GoBGP 4.8 does not report the code in the neighbour's NOTIFICATION message.
+func (s *Speaker) openRejected(neighbor netip.Addr) {
+	s.sessions.Lock()
+	was := s.reasons[neighbor]
+	s.sessions.Unlock()
+	if was != wrongASN && !strings.HasPrefix(was, rejects) {
+		s.setReason(neighbor, fmt.Sprintf("the neighbour rejects this node's OPEN message; it must have this node as a neighbour with AS number %d, and another router id than %s; its log has the cause", s.node.BGP.ASN, s.node.BGP.RouterID))
+	}
+}
+
+// silence is why and since when this node cannot open a TCP connection to a neighbour.
+type silence struct {
+	why   string
+	since time.Time
+}
+
+const closesConnections = "closes each TCP connection of this node without a message"
+
+// noteSilence keeps why this node cannot open a TCP connection to a neighbour, and logs it once.
+func (s *Speaker) noteSilence(neighbor netip.Addr, failure string) {
+	why := strings.TrimSpace(failure[strings.LastIndex(failure, ": ")+1:])
+	switch {
+	case strings.Contains(failure, "timeout"):
+		why = "nothing answers there, or the passwords differ or only one side has one"
+	case strings.Contains(failure, "refused"):
+		why = "no program accepts BGP connections there"
+	}
+	s.sessions.Lock()
+	defer s.sessions.Unlock()
+	was, has := s.silent[neighbor]
+	if !has {
+		was.since = time.Now()
+	}
+	s.silent[neighbor] = silence{why, was.since}
+	if !has && s.mayLog(neighbor.String()) {
+		s.log.Warn("no TCP connection for BGP", "neighbor", neighbor, "reason", why)
+	}
+}
+
+// reason returns why a neighbour has no session. The caller holds s.sessions.
+func (s *Speaker) reason(n *Neighbor, now time.Time) string {
+	why, silent := s.reasons[n.Address], s.silent[n.Address]
+	if silent.why == "" || n.State == "established" {
+		return why
+	}
+	port := uint16(model.DefaultBGPPort)
+	for _, o := range s.node.BGP.Neighbors {
+		if o.Address == n.Address {
+			port = cmp.Or(o.Port, port)
+		}
+	}
+	at, long := netip.AddrPortFrom(n.Address, port), now.Sub(silent.since).Round(time.Second)
+	text := fmt.Sprintf("no TCP connection to %s for %s: %s", at, long, silent.why)
+	if silent.why == closesConnections {
+		text = fmt.Sprintf("%s %s, for %s; it must have this node as a neighbour", at, silent.why, long)
+	}
+	if why != "" {
+		text = why + "; " + text
+	}
+	return text
+}
 
 const tooManyPaths = "the neighbour announces more paths of a family than its maximum_prefix; let it filter them, or raise the limit; the next session starts 5 minutes after the last"
 
@@ -344,6 +413,7 @@ func (s *Speaker) setReason(neighbor netip.Addr, why string) bool {
 		s.log.Warn("no BGP session", "neighbor", neighbor, "reason", why)
 	}
 	s.reasons[neighbor] = why
+	delete(s.silent, neighbor)
 	return true
 }
 
@@ -388,7 +458,7 @@ func (s *Speaker) Announced() []Verdict {
 type Neighbor struct {
 	Address  netip.Addr `json:"address"`
 	ASN      uint32     `json:"asn"`
-	State    string     `json:"state"`            // established, or idle, connect, active, opensent, openconfirm
+	State    string     `json:"state"`            // established, or idle, connect, active, opensent, openconfirm; refused: its connections, because it is not a neighbour
 	Since    time.Time  `json:"since,omitzero"`   // of an established session
 	BFD      string     `json:"bfd,omitempty"`    // up, init, down; empty: not configured
 	Received int        `json:"received"`         // paths
@@ -417,10 +487,13 @@ func (s *Speaker) Neighbors() (all []Neighbor, err error) {
 			n.Since = up.AsTime()
 		}
 		s.sessions.Lock()
-		n.BFD, n.Reason, n.Malformed, n.MalformedCount = s.bfdState[n.Address], s.reasons[n.Address], s.malformed[n.Address].why, s.malformed[n.Address].count
+		n.BFD, n.Reason, n.Malformed, n.MalformedCount = s.bfdState[n.Address], s.reason(&n, time.Now()), s.malformed[n.Address].why, s.malformed[n.Address].count
 		s.sessions.Unlock()
 		all = append(all, n)
 	})
+	for _, a := range s.Refused() {
+		all = append(all, Neighbor{Address: a, State: "refused", Reason: "it connects to this node, but it is not a neighbour; add it with `vrouter bgp enable`, or remove this node from its configuration"})
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range all {
@@ -453,13 +526,15 @@ type gobgpLog struct {
 const (
 	unknownNeighbor  = "Can't find configuration for a new passive connection" // BgpServer.passConnToPeer
 	sentNotification = "sent notification"                                     // fsm.sendNotification
+	cannotConnect    = "failed to connect"                                     // fsm.connectLoop
+	closed           = "outgoing connection IO error"                          // outgoingConnManager
 	withdrawn        = "the received Update message was treated as withdraw"   // fsmHandler.handlingError
 	discarded        = "Some attributes were discarded"                        // fsmHandler.handlingError
 	peerDown         = "Peer Down"                                             // fsmHandler.loop
 	keepsRoutes      = "graceful-restart"                                      // its reason if the paths stay (fsmStateReason.String)
 )
 
-func (l *gobgpLog) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+func (l *gobgpLog) Enabled(context.Context, slog.Level) bool { return true }
 
 func (l *gobgpLog) WithAttrs(attrs []slog.Attr) slog.Handler {
 	with := &gobgpLog{l.Handler.WithAttrs(attrs), l.speaker, l.neighbor}
@@ -474,6 +549,9 @@ func (l *gobgpLog) WithAttrs(attrs []slog.Attr) slog.Handler {
 func (l *gobgpLog) WithGroup(string) slog.Handler { return l }
 
 func (l *gobgpLog) Handle(ctx context.Context, record slog.Record) error {
+	if record.Level < slog.LevelInfo && record.Message != cannotConnect && record.Message != closed {
+		return nil // there is an entry for each UPDATE message
+	}
 	values := map[string]slog.Value{}
 	record.Attrs(func(a slog.Attr) bool {
 		values[a.Key] = a.Value
@@ -485,6 +563,18 @@ func (l *gobgpLog) Handle(ctx context.Context, record slog.Record) error {
 	case record.Message == sentNotification && values["Code"].Equal(slog.IntValue(bgp.BGP_ERROR_OPEN_MESSAGE_ERROR)):
 		if a, err := netip.ParseAddr(l.neighbor); err == nil {
 			l.speaker.rejectOpen(a.Unmap(), values["Subcode"])
+		}
+	case record.Message == sentNotification && values["Code"].Equal(slog.IntValue(bgp.BGP_ERROR_FSM_ERROR)):
+		if a, err := netip.ParseAddr(l.neighbor); err == nil {
+			l.speaker.openRejected(a.Unmap())
+		}
+	case record.Message == cannotConnect || record.Message == closed:
+		failure := closesConnections
+		if record.Message == cannotConnect {
+			failure = values["Error"].String()
+		}
+		if a, err := netip.ParseAddr(l.neighbor); err == nil {
+			l.speaker.noteSilence(a.Unmap(), failure)
 		}
 	case record.Message == withdrawn || record.Message == discarded:
 		if a, err := netip.ParseAddr(l.neighbor); err == nil {
@@ -500,16 +590,42 @@ func (l *gobgpLog) Handle(ctx context.Context, record slog.Record) error {
 	return nil
 }
 
-// refuse logs that the connection of an address without a configured neighbour is refused, once for each
+// Refused connections are listed for refusedFor, of at most maxRefused addresses.
+const refusedFor, maxRefused = 5 * time.Minute, 16
+
+// refuse keeps that the connection of an address without a configured neighbour is refused, and logs it once for each
 // address.
 func (s *Speaker) refuse(address string) {
-	s.sessions.Lock()
-	again := s.refused[address]
-	s.refused[address] = true
-	s.sessions.Unlock()
-	if !again {
-		s.log.Warn("refused a BGP connection: the address is not a neighbour; add it with `vrouter bgp enable`", "address", address)
+	a, err := netip.ParseAddr(address)
+	if err != nil {
+		return
 	}
+	a = a.Unmap()
+	s.sessions.Lock()
+	defer s.sessions.Unlock()
+	if _, again := s.refused[a]; !again {
+		maps.DeleteFunc(s.refused, func(_ netip.Addr, at time.Time) bool { return time.Since(at) > refusedFor })
+		if len(s.refused) == maxRefused {
+			return
+		}
+		if s.mayLog("refused") {
+			s.log.Warn("refused a BGP connection: the address is not a neighbour; add it with `vrouter bgp enable`", "address", a)
+		}
+	}
+	s.refused[a] = time.Now()
+}
+
+// Refused returns the addresses without a configured neighbour whose connections the speaker has refused lately, sorted.
+func (s *Speaker) Refused() (all []netip.Addr) {
+	s.sessions.Lock()
+	defer s.sessions.Unlock()
+	for a, at := range s.refused {
+		if time.Since(at) < refusedFor {
+			all = append(all, a)
+		}
+	}
+	slices.SortFunc(all, netip.Addr.Compare)
+	return all
 }
 
 // rejectOpen keeps why the speaker rejects the OPEN message of a neighbour. On a connection that the
@@ -517,7 +633,10 @@ func (s *Speaker) refuse(address string) {
 func (s *Speaker) rejectOpen(neighbor netip.Addr, subcode slog.Value) {
 	why := wrongASN
 	if !subcode.Equal(slog.IntValue(bgp.BGP_ERROR_SUB_BAD_PEER_AS)) {
-		why = fmt.Sprintf("this node rejects the neighbour's OPEN message with subcode %s (RFC 4271 section 6.2)", subcode)
+		why = fmt.Sprintf(rejects+" with subcode %s (RFC 4271 section 6.2)", subcode)
+		if subcode.Equal(slog.IntValue(bgp.BGP_ERROR_SUB_BAD_BGP_IDENTIFIER)) {
+			why = fmt.Sprintf(rejects+": its router id is invalid or this node's, %s; correct one of them", s.node.BGP.RouterID)
+		}
 	}
 	s.setReason(neighbor, why)
 	s.changed(false)

@@ -3,6 +3,7 @@ package bgp
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -319,7 +320,85 @@ func wrongASNOf(t *testing.T, connects string) {
 	}
 }
 
-// A speaker refuses connections from an address that is not a neighbour, and logs this once.
+// A neighbour that rejects the OPEN message of this node is named, whichever end connects.
+func TestANeighborThatRejectsThisNodesOpenIsNamed(t *testing.T) {
+	for _, connects := range []string{"a", "b"} {
+		t.Run(connects+" connects", func(t *testing.T) {
+			a, b := pair(t, func(a, b *model.BGP) {
+				a.Neighbors[0].ASN = 64999
+				accepts(map[string]*model.BGP{"a": b, "b": a}[connects])
+			})
+			a.start(t, nil, nil)
+			b.start(t, nil, nil)
+			b.awaitReason(t, "the neighbour rejects this node's OPEN message; it must have this node as a neighbour with AS number 64512")
+		})
+	}
+}
+
+// A neighbour that closes the session with a NOTIFICATION after its OPEN, as BIRD does, rejects this node's OPEN message.
+func TestANotificationAfterOpenIsARejection(t *testing.T) {
+	a, _ := pair(t, nil)
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.38.2:%d", a.node.BGP.Port))
+	must.Succeed(t, err)
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			open, _ := bgp.NewBGPOpenMessage(64512, 90, netip.MustParseAddr("127.0.38.2"), nil)
+			for _, m := range []*bgp.BGPMessage{open, bgp.NewBGPNotificationMessage(bgp.BGP_ERROR_OPEN_MESSAGE_ERROR, bgp.BGP_ERROR_SUB_BAD_PEER_AS, nil)} {
+				if text, err := m.Serialize(); err == nil {
+					c.Write(text)
+				}
+			}
+			io.Copy(io.Discard, c)
+			c.Close()
+		}
+	}()
+	a.start(t, nil, nil)
+	a.awaitReason(t, "the neighbour rejects this node's OPEN message")
+}
+
+// awaitReason waits until the neighbour has a reason with a text.
+func (e *end) awaitReason(t *testing.T, text string) {
+	t.Helper()
+	e.await(t, "the neighbour has the reason "+text, func() bool {
+		all, _ := e.Neighbors()
+		return len(all) == 1 && strings.Contains(all[0].Reason, text)
+	})
+}
+
+// A neighbour without a TCP connection has a reason: no program listens, it has another password, or it closes connections.
+func TestANeighborWithoutATCPConnectionHasAReason(t *testing.T) {
+	t.Run("no program", func(t *testing.T) {
+		a, _ := pair(t, nil)
+		a.start(t, nil, nil)
+		a.awaitReason(t, fmt.Sprintf("no TCP connection to 127.0.38.2:%d for ", a.node.BGP.Port))
+		a.awaitReason(t, "no program accepts BGP connections there")
+		if n := strings.Count(a.log.String(), "no TCP connection for BGP"); n != 1 {
+			t.Errorf("the log has %d entries, want 1:\n%s", n, a.log.String())
+		}
+	})
+	t.Run("password", func(t *testing.T) {
+		a, b := pair(t, func(a, b *model.BGP) {
+			a.Neighbors[0].Password = "tunnel"
+			accepts(b)
+		})
+		b.start(t, nil, nil)
+		a.start(t, nil, nil)
+		a.awaitReason(t, "nothing answers there, or the passwords differ or only one side has one")
+	})
+	t.Run("closes", func(t *testing.T) {
+		a, b := pair(t, func(_, b *model.BGP) { b.Neighbors[0].Address = netip.MustParseAddr("127.0.38.9") })
+		b.start(t, nil, nil)
+		a.start(t, nil, nil)
+		a.awaitReason(t, "closes each TCP connection of this node without a message")
+	})
+}
+
+// A speaker refuses connections from an address that is not a neighbour, and logs this once. The list of neighbours has it.
 func TestOnlyNeighborsMayConnect(t *testing.T) {
 	a, _ := pair(t, nil)
 	a.start(t, nil, a.red("10.1.0.10"))
@@ -333,6 +412,10 @@ func TestOnlyNeighborsMayConnect(t *testing.T) {
 			t.Errorf("the speaker sends %d bytes to an address that is not a neighbour", n)
 		}
 		c.Close()
+	}
+	all, err := a.Neighbors()
+	if err != nil || len(all) != 2 || all[1].Address.String() != "127.0.38.3" || all[1].State != "refused" || !strings.Contains(all[1].Reason, "it is not a neighbour") {
+		t.Errorf("the neighbours are %+v, %v; want the neighbour, and the refused address with a reason", all, err)
 	}
 	if n := strings.Count(a.log.String(), warning); n != 1 || !strings.Contains(a.log.String(), "address=127.0.38.3") {
 		t.Errorf("the log has %d warnings of refused connections, want 1 for 127.0.38.3:\n%s", n, a.log.String())
