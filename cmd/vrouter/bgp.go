@@ -179,11 +179,14 @@ func neighborTable(rows []bgp.Neighbor, now time.Time) inspect.Table {
 		},
 	}
 	for _, n := range rows {
-		since := ""
+		since, asn := "", ""
 		if !n.Since.IsZero() {
 			since = ago(n.Since, now)
 		}
-		t.Add(n.Address.String(), fmt.Sprint(n.ASN), n.State, dash(since), dash(n.BFD), fmt.Sprint(n.Received), fmt.Sprint(n.Stale), fmt.Sprint(n.Sent), dash(reasonText(n)))
+		if n.ASN != 0 { // of a refused address
+			asn = fmt.Sprint(n.ASN)
+		}
+		t.Add(n.Address.String(), dash(asn), n.State, dash(since), dash(n.BFD), fmt.Sprint(n.Received), fmt.Sprint(n.Stale), fmt.Sprint(n.Sent), dash(reasonText(n)))
 	}
 	return t
 }
