@@ -61,7 +61,7 @@ func (s *Service) boot(ctx context.Context, args AttachArgs, n *system.Node, rep
 	for _, e := range guests {
 		c := base
 		c.Name, c.Tap, c.MAC = e.Name, e.Tap(), e.MAC
-		m, err := vm.Start(c, folder, func(cmd *exec.Cmd) error { return s.spawner.start(cmd, s.node) })
+		m, err := vm.Start(c, folder, func(cmd *exec.Cmd) error { return s.startIn(s.node, cmd) })
 		if err != nil {
 			return err
 		}

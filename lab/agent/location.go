@@ -40,7 +40,7 @@ type running interface {
 	// guest.
 	end()
 	// pid returns the PID on the node; 0 for a program in a guest.
-	pid() int
+	PID() int
 }
 
 // remote is a program in a guest.
@@ -62,4 +62,4 @@ func (r remote) signal(number int) error {
 }
 
 func (remote) end()     {}
-func (remote) pid() int { return 0 }
+func (remote) PID() int { return 0 }

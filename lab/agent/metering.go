@@ -131,7 +131,7 @@ func (s *Service) MeterTrack(args TrackArgs, _ *struct{}) error {
 	if err != nil {
 		return err
 	}
-	if pid := p.pid(); pid > 0 { // the CPU time of guests is metered as a whole
+	if pid := p.PID(); pid > 0 { // the CPU time of guests is metered as a whole
 		m.Track(args.Label, pid)
 	}
 	return nil

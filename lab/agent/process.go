@@ -8,13 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
+	"windtunnel/lab/child"
 	"windtunnel/lab/priority"
 	"windtunnel/lab/space"
 )
@@ -33,7 +33,7 @@ const outputGrace = 500 * time.Millisecond
 
 // process is one program that the agent started, with its output.
 type process struct {
-	cmd *exec.Cmd
+	*child.Process
 
 	mu        sync.Mutex
 	news      chan struct{} // closed and replaced at each change
@@ -42,35 +42,36 @@ type process struct {
 	truncated bool
 	exited    bool
 	exit      int
-	left      bool // it ended, but children in its process group did not
 }
 
-func newProcess(argv, env []string) *process {
-	p := &process{cmd: exec.Command(argv[0], argv[1:]...), news: make(chan struct{})}
-	p.cmd.Env = append(append(os.Environ(), "LC_ALL=C"), env...)
-	// The process gets a separate process group, so that its children can be ended
-	// too. It must not outlive the agent, however the agent ends.
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	return p
-}
-
-// start runs the process in a namespace, from the spawner's thread.
-func (p *process) start(sp *spawner, where *space.Space) error {
+// start runs a program in a namespace.
+func (s *Service) start(where *space.Space, argv, env []string) (*process, error) {
+	p := &process{news: make(chan struct{})}
 	stdout, stderr := &lines{process: p}, &lines{process: p, isErr: true}
-	p.cmd.Stdout, p.cmd.Stderr, p.cmd.WaitDelay = stdout, stderr, outputGrace
-	if err := sp.start(p.cmd, where); err != nil {
-		return err
+	cmd := child.Command(context.Background(), argv, env...)
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = stdout, stderr, outputGrace
+	var err error
+	if p.Process, err = child.Start(cmd, func(cmd *exec.Cmd) error { return s.startIn(where, cmd) }); err != nil {
+		return nil, err
 	}
 	go func() {
-		p.cmd.Wait()
+		<-p.Ended
 		stdout.flush()
 		stderr.flush()
-		p.change(func() {
-			p.exited, p.exit = true, p.cmd.ProcessState.ExitCode()
-			p.left = syscall.Kill(-p.pid(), 0) == nil
-		})
+		p.change(func() { p.exited, p.exit = true, p.State().ExitCode() })
 	}()
-	return nil
+	return p, nil
+}
+
+// startIn starts a command in a namespace. It ends with the agent.
+func (s *Service) startIn(where *space.Space, cmd *exec.Cmd) error {
+	return child.BoundBy(cmd, func() error {
+		priority.Lower() // the program inherits the priority of this thread
+		if err := where.Enter(); err != nil {
+			return err
+		}
+		return errors.Join(cmd.Start(), s.node.Enter())
+	})
 }
 
 // lines splits a stream into lines and adds them to the process.
@@ -151,41 +152,6 @@ func (p *process) follow(from int, wait time.Duration) (Event, error) {
 	}
 }
 
-// spawner is one thread that starts every process. A process's parent-death
-// signal follows the thread that started it, so the thread must live as long
-// as the agent.
-type spawner struct {
-	jobs chan spawn
-}
-
-type spawn struct {
-	cmd   *exec.Cmd
-	where *space.Space
-	done  chan error
-}
-
-func newSpawner(home *space.Space) *spawner {
-	sp := &spawner{jobs: make(chan spawn)}
-	go func() {
-		runtime.LockOSThread()
-		for j := range sp.jobs {
-			priority.Lower() // the program inherits the priority of this thread
-			err := j.where.Enter()
-			if err == nil {
-				err = errors.Join(j.cmd.Start(), home.Enter())
-			}
-			j.done <- err
-		}
-	}()
-	return sp
-}
-
-func (sp *spawner) start(cmd *exec.Cmd, where *space.Space) error {
-	j := spawn{cmd, where, make(chan error, 1)}
-	sp.jobs <- j
-	return <-j.done
-}
-
 // Start starts a program at an endpoint.
 func (s *Service) Start(args StartArgs, reply *Started) error {
 	if len(args.Argv) == 0 {
@@ -209,7 +175,7 @@ func (s *Service) Start(args StartArgs, reply *Started) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.processes = append(s.processes, p)
-	reply.Process, reply.PID = len(s.processes)-1, p.pid()
+	reply.Process, reply.PID = len(s.processes)-1, p.PID()
 	return nil
 }
 
@@ -228,8 +194,7 @@ func (s *Service) startAt(where location, args StartArgs) (running, error) {
 			return nil, err
 		}
 	}
-	p := newProcess(argv, args.Env)
-	return p, p.start(s.spawner, where.space)
+	return s.start(where.space, argv, args.Env)
 }
 
 func (s *Service) process(id int) (running, error) {
@@ -277,13 +242,7 @@ func (s *Service) Signal(args SignalArgs, _ *struct{}) error {
 	return p.signal(args.Signal)
 }
 
-func (p *process) signal(number int) error {
-	err := syscall.Kill(-p.pid(), syscall.Signal(number))
-	if err != nil && !errors.Is(err, syscall.ESRCH) {
-		return fmt.Errorf("signal %d to process %d: %w", number, p.pid(), err)
-	}
-	return nil
-}
+func (p *process) signal(number int) error { return p.Signal(syscall.Signal(number)) }
 
 func (s *Service) killAll() {
 	s.mu.Lock()
@@ -293,37 +252,4 @@ func (s *Service) killAll() {
 	}
 }
 
-func (p *process) end() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.exited || p.left {
-		syscall.Kill(-p.pid(), syscall.SIGKILL)
-	}
-}
-
-func (p *process) pid() int { return p.cmd.Process.Pid }
-
-// Tail keeps the last part of what is written to it, such as the messages of a program that
-// runs an agent elsewhere.
-type Tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-const tailSize = 4 << 10 // bytes
-
-// Write keeps b, and drops the oldest text above 4 KiB.
-func (t *Tail) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, b...)
-	t.text = t.text[max(0, len(t.text)-tailSize):]
-	return len(b), nil
-}
-
-// String returns the text on one line.
-func (t *Tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.Join(strings.FieldsFunc(string(t.text), func(c rune) bool { return c == '\n' || c == '\r' }), " | ")
-}
+func (p *process) end() { p.Kill() }

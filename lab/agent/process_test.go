@@ -21,8 +21,7 @@ func started(t *testing.T, script string) *process {
 		t.Skip("opening this network namespace: ", err)
 	}
 	t.Cleanup(func() { here.Close() })
-	p := newProcess([]string{"sh", "-c", script}, nil)
-	must.Succeed(t, p.start(newSpawner(here), here))
+	p := must.Get((&Service{node: here}).start(here, []string{"sh", "-c", script}, nil))(t)
 	t.Cleanup(p.end)
 	return p
 }
@@ -80,7 +79,7 @@ func TestAProgramThatIsNotInstalledIsReportedAsMissing(t *testing.T) {
 		t.Skip("opening this network namespace: ", err)
 	}
 	defer here.Close()
-	s := &Service{node: here, spawner: newSpawner(here)}
+	s := &Service{node: here}
 	for _, name := range []string{"wt-none", "/nowhere/wt-none"} {
 		var reply Started
 		if err := s.Start(StartArgs{Argv: []string{name}}, &reply); err != nil || !strings.Contains(reply.Missing, name) {

@@ -34,7 +34,7 @@ func (s *Service) ProfileStop(w profile.Window, reply *string) error {
 	}
 	cast := profile.Cast{Observers: observers()}
 	for _, p := range s.processes {
-		if pid := p.pid(); pid > 0 {
+		if pid := p.PID(); pid > 0 {
 			cast.Tools = append(cast.Tools, pid)
 		}
 	}

@@ -22,7 +22,6 @@ import (
 type Service struct {
 	version string
 	node    *space.Space
-	spawner *spawner
 
 	mu         sync.Mutex
 	system     system.System
@@ -52,7 +51,7 @@ func Serve(version string, in io.ReadCloser, out io.WriteCloser, more map[string
 		return err
 	}
 	defer node.Close()
-	s := &Service{version: version, node: node, spawner: newSpawner(node), containers: map[string]*space.Space{}, adopted: map[string]bool{}, guests: map[string]*guest{}}
+	s := &Service{version: version, node: node, containers: map[string]*space.Space{}, adopted: map[string]bool{}, guests: map[string]*guest{}}
 	srv := rpc.NewServer()
 	if err := srv.RegisterName(ServiceName, s); err != nil {
 		return fmt.Errorf("register the agent's service: %w", err)

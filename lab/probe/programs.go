@@ -8,9 +8,9 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
+	"windtunnel/lab/child"
 	"windtunnel/lab/program"
 )
 
@@ -121,9 +121,7 @@ func askVersion(argv []string) string {
 func runForVersion(argv []string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), versionTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd := child.Command(ctx, argv)
 	cmd.WaitDelay = 100 * time.Millisecond
 	out, errs := &head{most: versionOutput}, &head{most: versionOutput}
 	cmd.Stdout, cmd.Stderr = out, errs

@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
+	"windtunnel/lab/child"
 	"windtunnel/lab/space"
 )
 
@@ -30,19 +30,16 @@ type daemon struct {
 }
 
 const (
-	daemonReady   = 30 * time.Second // dockerd took more than 10 s on a busy machine
-	daemonAsk     = 20 * time.Millisecond
-	daemonEnds    = 3 * time.Second
-	commandEnds   = 20 * time.Second
-	lastLines     = 10  // number of lines of a log in a message
-	lastLineBytes = 300 // maximum length of such a line
+	daemonReady = 30 * time.Second // dockerd took more than 10 s on a busy machine
+	daemonAsk   = 20 * time.Millisecond
+	daemonEnds  = 3 * time.Second
+	commandEnds = 20 * time.Second
 )
 
 // running is a daemon that was started.
 type running struct {
-	name  string
-	cmd   *exec.Cmd
-	ended chan struct{} // closed when it has ended
+	name string
+	*child.Process
 }
 
 // home returns the node's home: the directory for the files of the node's programs.
@@ -68,23 +65,18 @@ func (n *Node) start(d daemon) error {
 		return fmt.Errorf("make the log of %s: %w", d.name, err)
 	}
 	defer log.Close()
-	cmd := exec.Command(d.argv[0], d.argv[1:]...)
+	cmd := child.Command(context.Background(), d.argv)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = append(append(environment(), "LC_ALL=C"), d.env...)
 	cmd.Dir = home
 	if d.dir != "" {
 		cmd.Dir = d.dir
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a signal to the group also ends its children
-	if err := cmd.Start(); err != nil {
+	process, err := child.Start(cmd, (*exec.Cmd).Start)
+	if err != nil {
 		return fmt.Errorf("start %s: %w", d.name, err)
 	}
-	r := &running{d.name, cmd, make(chan struct{})}
-	go func() {
-		cmd.Wait() // the exit status is in cmd.ProcessState
-		close(r.ended)
-	}()
-	n.daemons = append(n.daemons, r)
+	n.daemons = append(n.daemons, &running{d.name, process})
 	if d.ready == nil {
 		return nil
 	}
@@ -95,8 +87,8 @@ func (n *Node) start(d daemon) error {
 			return nil
 		}
 		select {
-		case <-r.ended:
-			return fmt.Errorf("%s ended at once (%v)%s", d.name, cmd.ProcessState, n.lastOutput(d.name))
+		case <-process.Ended:
+			return fmt.Errorf("%s ended at once (%v)%s", d.name, process.State(), n.lastOutput(d.name))
 		case <-deadline:
 			return fmt.Errorf("%s was not ready within %v: %w%s", d.name, daemonReady, notReady, n.lastOutput(d.name))
 		case <-time.After(daemonAsk):
@@ -115,28 +107,12 @@ func (n *Node) stopDaemons() error {
 	return errors.Join(append(errs, space.DeleteHome(n.Name))...)
 }
 
-// stop ends a daemon with all its children. It sends SIGTERM, waits until the daemon
-// ends, and then sends SIGKILL.
+// stop ends a daemon with all its children.
 func (r *running) stop() error {
-	group := -r.cmd.Process.Pid
-	if !r.hasEnded() {
-		if err := syscall.Kill(group, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
-			return fmt.Errorf("end %s: %w", r.name, err)
-		}
-		select {
-		case <-r.ended:
-		case <-time.After(daemonEnds):
-		}
+	if err := r.Stop(daemonEnds); err != nil {
+		return fmt.Errorf("end %s: %w", r.name, err)
 	}
-	if err := syscall.Kill(group, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-		return fmt.Errorf("kill %s: %w", r.name, err)
-	}
-	select {
-	case <-r.ended:
-		return nil
-	case <-time.After(daemonEnds):
-		return fmt.Errorf("%s does not end after SIGKILL", r.name)
-	}
+	return nil
 }
 
 // command runs a program in the node's namespace, waits until it ends, and returns
@@ -168,18 +144,11 @@ func environment() []string {
 
 // lastOutput returns the last lines of a daemon's log, as the end of a message.
 func (n *Node) lastOutput(name string) string {
-	text, err := os.ReadFile(filepath.Join(space.Home(n.Name), name+".log"))
-	if err != nil || len(bytes.TrimSpace(text)) == 0 {
+	lines := child.LastLines(filepath.Join(space.Home(n.Name), name+".log"))
+	if lines == "" {
 		return "; it printed nothing"
 	}
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	lines = lines[max(0, len(lines)-lastLines):]
-	for i, l := range lines {
-		if len(l) > lastLineBytes {
-			lines[i] = strings.ToValidUTF8(l[:lastLineBytes], "") + " …"
-		}
-	}
-	return fmt.Sprintf("; last output of %s:\n%s", name, strings.Join(lines, "\n"))
+	return fmt.Sprintf("; last output of %s:\n%s", name, lines)
 }
 
 // LastWords returns the last output of each of the system's programs on this node,
@@ -191,19 +160,10 @@ func (n *Node) LastWords() string {
 	for _, log := range logs {
 		name := strings.TrimSuffix(filepath.Base(log), ".log")
 		state := name + " runs"
-		if i := slices.IndexFunc(n.daemons, func(r *running) bool { return r.name == name }); i >= 0 && n.daemons[i].hasEnded() {
-			state = fmt.Sprintf("%s has ended (%v)", name, n.daemons[i].cmd.ProcessState)
+		if i := slices.IndexFunc(n.daemons, func(r *running) bool { return r.name == name }); i >= 0 && n.daemons[i].HasEnded() {
+			state = fmt.Sprintf("%s has ended (%v)", name, n.daemons[i].State())
 		}
 		words = append(words, state+n.lastOutput(name))
 	}
 	return strings.Join(words, "\n")
-}
-
-func (r *running) hasEnded() bool {
-	select {
-	case <-r.ended:
-		return true
-	default:
-		return false
-	}
 }

@@ -199,7 +199,7 @@ func (d dockerd) root() (string, error) {
 // the only child of unshare(1), which waits for it.
 func (d dockerd) pid() (int, error) {
 	r := d.running()
-	if r == nil || r.hasEnded() {
+	if r == nil || r.HasEnded() {
 		return 0, fmt.Errorf("dockerd of node %s does not run%s", d.node.Name, d.node.lastOutput(dockerDaemon))
 	}
 	text, err := os.ReadFile(d.file("dockerd.outer"))
@@ -211,7 +211,7 @@ func (d dockerd) pid() (int, error) {
 		return 0, fmt.Errorf("find dockerd of node %s: %w", d.node.Name, err)
 	}
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err == nil && !strings.Contains(string(stat), fmt.Sprintf("\nPPid:\t%d\n", r.cmd.Process.Pid)) {
+	if err == nil && !strings.Contains(string(stat), fmt.Sprintf("\nPPid:\t%d\n", r.PID())) {
 		err = fmt.Errorf("process %d is another program", pid)
 	}
 	if err != nil {
@@ -239,7 +239,7 @@ func (d dockerd) down() error {
 		}
 		// unshare(1) ends after all processes of the PID namespace.
 		select {
-		case <-d.running().ended:
+		case <-d.running().Ended:
 		case <-time.After(dockerEnds):
 		}
 	}

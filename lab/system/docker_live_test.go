@@ -257,7 +257,7 @@ func TestADockerdThatIsKilledTakesItsContainerWithIt(t *testing.T) {
 	must.Succeed(t, syscall.Kill(pid, syscall.SIGKILL))
 	r := dockerOf(n).running()
 	select {
-	case <-r.ended:
+	case <-r.Ended:
 	case <-time.After(5 * time.Second):
 		t.Fatal("nobody noticed")
 	}

@@ -127,9 +127,9 @@ func TestTheErrorOfADaemonThatEndsHasItsLastLines(t *testing.T) {
 	if got := n.LastWords(); !strings.Contains(got, "shell runs") {
 		t.Errorf("while it runs: %q", got)
 	}
-	must.Succeed(t, n.daemons[0].cmd.Process.Signal(syscall.SIGTERM))
+	must.Succeed(t, n.daemons[0].Signal(syscall.SIGTERM))
 	select {
-	case <-n.daemons[0].ended:
+	case <-n.daemons[0].Ended:
 	case <-time.After(daemonEnds):
 		t.Fatal("it runs on")
 	}

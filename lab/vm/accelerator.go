@@ -8,13 +8,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"windtunnel/lab/child"
 	"windtunnel/lab/vm/kernel"
 )
 
@@ -92,18 +91,18 @@ func (a answer) err() error {
 // trial boots a kernel without a root file system by KVM. KVM works if the kernel reaches the
 // panic that must follow, so that QEMU ends. Otherwise why has the reason.
 func trial(ctx context.Context, k kernel.Kernel) (why string, err error) {
-	runtime.LockOSThread() // the parent-death signal follows the thread
-	defer runtime.UnlockOSThread()
 	ctx, cancel := context.WithTimeout(ctx, trialTime)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, Program, "-nodefaults", "-no-user-config", "-nographic", "-no-reboot",
+	cmd := child.Command(ctx, []string{Program, "-nodefaults", "-no-user-config", "-nographic", "-no-reboot",
 		"-machine", "q35", "-accel", "kvm", "-cpu", "host", "-m", "256",
-		"-kernel", k.Image, "-append", "console=ttyS0 panic=-1 reboot=t", "-serial", "stdio")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	cmd.WaitDelay = time.Second
+		"-kernel", k.Image, "-append", "console=ttyS0 panic=-1 reboot=t", "-serial", "stdio"})
 	var console, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &console, &said
-	err = cmd.Run()
+	qemu, err := child.Start(cmd, child.Bound)
+	if err == nil {
+		<-qemu.Ended
+		err = qemu.Exit
+	}
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:

@@ -12,32 +12,25 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
-	"github.com/charmbracelet/x/ansi"
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/lab/child"
 	"windtunnel/lab/units"
 )
 
 // Machine is a running virtual machine.
 type Machine struct {
-	Config Config
-	cmd    *exec.Cmd
-	paths  paths
-	said   string        // path of what QEMU itself said
-	ended  chan struct{} // closed when QEMU has
+	Config         Config
+	*child.Process // of QEMU
+	paths          paths
+	said           string // path of what QEMU itself said
 
 	mu    sync.Mutex
 	vcpus []int // threads
 }
-
-const (
-	stopTime  = 2 * time.Second
-	lastLines = 12
-)
 
 // Start starts a machine, whose files are in folder. start starts the process in the node's
 // namespace and on its CPUs. Start does not wait until the guest is up; Connect does.
@@ -46,7 +39,7 @@ func Start(c Config, folder string, start func(*exec.Cmd) error) (*Machine, erro
 		return nil, err
 	}
 	file := func(ending string) string { return filepath.Join(folder, "vm-"+c.Name+ending) }
-	m := &Machine{Config: c, paths: paths{file(".agent"), file(".qmp"), file("-console.log")}, said: file("-qemu.log"), ended: make(chan struct{})}
+	m := &Machine{Config: c, paths: paths{file(".agent"), file(".qmp"), file("-console.log")}, said: file("-qemu.log")}
 	for _, old := range []string{m.paths.agent, m.paths.qmp, m.paths.console} {
 		if err := os.Remove(old); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("make room for VM %s: %w", c.Name, err)
@@ -57,23 +50,13 @@ func Start(c Config, folder string, start func(*exec.Cmd) error) (*Machine, erro
 		return nil, fmt.Errorf("make the log of VM %s: %w", c.Name, err)
 	}
 	defer log.Close()
-	args := argv(c, m.paths)
-	m.cmd = exec.Command(args[0], args[1:]...)
-	m.cmd.Stdout, m.cmd.Stderr = log, log
-	m.cmd.Env = append(os.Environ(), "LC_ALL=C")
-	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if err := start(m.cmd); err != nil {
+	cmd := child.Command(context.Background(), argv(c, m.paths))
+	cmd.Stdout, cmd.Stderr = log, log
+	if m.Process, err = child.Start(cmd, start); err != nil {
 		return nil, fmt.Errorf("start VM %s: %w", c.Name, err)
 	}
-	go func() {
-		m.cmd.Wait() // the state holds the outcome
-		close(m.ended)
-	}()
 	return m, nil
 }
-
-// PID returns QEMU's process id.
-func (m *Machine) PID() int { return m.cmd.Process.Pid }
 
 // Connect returns the connection to the guest's agent, which answers once the
 // guest is up, and pins the virtual CPUs: each to a separate CPU if there are enough in
@@ -83,7 +66,7 @@ func (m *Machine) Connect(ctx context.Context, cpus []int) (net.Conn, error) {
 	defer cancel(nil)
 	go func() {
 		select {
-		case <-m.ended:
+		case <-m.Ended:
 			cancel(errors.New("QEMU has ended"))
 		case <-ctx.Done():
 		}
@@ -114,8 +97,8 @@ func (m *Machine) Connect(ctx context.Context, cpus []int) (net.Conn, error) {
 // console to an error.
 func (m *Machine) Fail(ctx context.Context, err error) error {
 	select {
-	case <-m.ended:
-		err = fmt.Errorf("%w; QEMU has ended (%v)", err, m.cmd.ProcessState)
+	case <-m.Ended:
+		err = fmt.Errorf("%w; QEMU has ended (%v)", err, m.State())
 	case <-time.After(2 * time.Second): // the connection breaks a little before the process has ended, on a busy machine more than 0.1 s
 	}
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
@@ -128,7 +111,7 @@ func (m *Machine) Fail(ctx context.Context, err error) error {
 func (m *Machine) LastWords() string {
 	var b strings.Builder
 	for _, log := range []struct{ who, path string }{{"QEMU said", m.said}, {"its console showed last", m.paths.console}} {
-		if text := tail(log.path); text != "" {
+		if text := child.LastLines(log.path); text != "" {
 			fmt.Fprintf(&b, "; %s:\n%s", log.who, text)
 		}
 	}
@@ -136,27 +119,6 @@ func (m *Machine) LastWords() string {
 		return "; it printed nothing"
 	}
 	return b.String()
-}
-
-// panicked begins the line with the reason of a kernel's panic. A long trace follows it.
-const panicked = "Kernel panic"
-
-// tail returns the reason of a panic and the last lines of a log, without control sequences
-// of the terminal.
-func tail(path string) string {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return ""
-	}
-	plain := strings.ReplaceAll(ansi.Strip(strings.ToValidUTF8(string(text), "")), "\r", "")
-	lines := strings.Split(strings.TrimSpace(plain), "\n")
-	shown := lines[max(0, len(lines)-lastLines):]
-	for _, l := range lines[:len(lines)-len(shown)] {
-		if strings.Contains(l, panicked) {
-			shown = append([]string{l}, shown...)
-		}
-	}
-	return strings.Join(shown, "\n")
 }
 
 // Threads of the virtual CPUs, in their order; empty before Connect.
@@ -235,13 +197,8 @@ func (m *Machine) otherThreads(vcpus []int) ([]int, error) {
 
 // Stop ends the machine at once: it has no disk to write.
 func (m *Machine) Stop() error {
-	if err := syscall.Kill(-m.PID(), syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+	if err := m.Process.Stop(0); err != nil {
 		return fmt.Errorf("end VM %s: %w", m.Config.Name, err)
-	}
-	select {
-	case <-m.ended:
-	case <-time.After(stopTime):
-		return fmt.Errorf("VM %s was killed and does not end", m.Config.Name)
 	}
 	var errs []error
 	for _, path := range []string{m.paths.agent, m.paths.qmp, m.paths.console, m.said} {

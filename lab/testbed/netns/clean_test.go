@@ -112,8 +112,8 @@ func TestCleanEndsWhatRunsInTheNamespaces(t *testing.T) {
 func forgetAgents(tb *Testbed) {
 	for _, n := range tb.nodes {
 		n.agent.Close()
-		n.cmd.Wait()
-		n.agent, n.cmd = nil, nil
+		<-n.process.Ended
+		n.agent, n.process = nil, nil
 	}
 }
 

@@ -8,27 +8,27 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"syscall"
 	"time"
 
 	"github.com/vishvananda/netlink"
 
 	"windtunnel/lab/agent"
+	"windtunnel/lab/child"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
 )
 
 // node is a compute node with a network namespace, CPUs and an agent.
 type node struct {
-	index  int
-	space  *space.Space
-	cpus   []int
-	fabric suite.Fabric
-	team   *team // nil where links are not bonded
-	agent  *agent.Client
-	hello  agent.Hello
-	cmd    *exec.Cmd
-	killed bool // the agent did not end normally, so its children may still run
+	index   int
+	space   *space.Space
+	cpus    []int
+	fabric  suite.Fabric
+	team    *team // nil where links are not bonded
+	agent   *agent.Client
+	hello   agent.Hello
+	process *child.Piped // the agent's
+	killed  bool         // the agent did not end normally, so its children may still run
 
 	underlay []netip.Addr // of every node
 	steer    bool
@@ -105,27 +105,17 @@ func (n *node) route(nodes int) error {
 
 // startAgent starts the agent in the node's namespace and on its CPUs.
 func (n *node) startAgent(ctx context.Context, argv []string) error {
-	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd := child.Command(context.Background(), argv, "GOMAXPROCS=2", "GOGC=400")
 	cmd.Stderr = os.Stderr
-	cmd.Env = append(os.Environ(), "GOMAXPROCS=2", "GOGC=400")
-	// Ctrl-C at a terminal is for the engine, which then ends its agents in order.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	in, err := cmd.StdinPipe()
+	var err error
+	n.process, err = child.StartPiped(cmd, func(cmd *exec.Cmd) error { return startOn(n.space, n.cpus, cmd) })
 	if err != nil {
-		return err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := startOn(n.space, n.cpus, cmd); err != nil {
 		return fmt.Errorf("start the agent of node %s: %w", n.Name(), err)
 	}
-	n.cmd = cmd
-	if err := n.limitCPU(cmd.Process.Pid); err != nil {
+	if err := n.limitCPU(n.process.PID()); err != nil {
 		return err
 	}
-	n.agent = agent.NewClient(n.Name(), agent.Pipe{ReadCloser: out, Out: in})
+	n.agent = agent.NewClient(n.Name(), n.process)
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if n.hello, err = n.agent.Hello(ctx); err != nil {
@@ -158,9 +148,9 @@ func (n *node) release(ctx context.Context) error {
 		errs = append(errs, n.agent.Close())
 		n.agent = nil
 	}
-	if n.cmd != nil {
+	if n.process != nil {
 		errs = append(errs, n.reap(ctx, lost))
-		n.cmd = nil
+		n.process = nil
 	}
 	n.team.close()
 	return errors.Join(append(errs, n.space.Close())...)
@@ -169,30 +159,24 @@ func (n *node) release(ctx context.Context) error {
 // reap waits for the agent, which ends when its pipe is closed. If it does not end, reap
 // kills it. An agent that was lost before is no error here, because its calls have failed.
 func (n *node) reap(ctx context.Context, lost bool) error {
-	cmd := n.cmd
-	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
+	defer n.process.CloseOutput()
 	patience := 2 * time.Second
 	if lost {
 		patience = 0
 	}
 	select {
-	case err := <-done:
-		n.killed = err != nil
+	case <-n.process.Ended:
+		n.killed = n.process.Exit != nil
 		if lost {
 			return nil
 		}
-		return err
+		return n.process.Exit
 	case <-time.After(patience):
 	case <-ctx.Done():
 	}
 	n.killed = true
-	if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("kill the agent of node %s: %w", n.Name(), err)
-	}
-	<-done
-	if lost {
-		return nil
+	if err := n.process.Stop(0); err != nil || lost {
+		return err
 	}
 	return fmt.Errorf("the agent of node %s did not end by itself and was killed", n.Name())
 }

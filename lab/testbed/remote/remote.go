@@ -8,15 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
-	"runtime"
-	"sync"
-	"syscall"
-	"time"
 
 	"windtunnel/internal/setup"
-	"windtunnel/lab/agent"
+	"windtunnel/lab/child"
 	"windtunnel/lab/program"
 )
 
@@ -26,63 +21,22 @@ var Programs = []program.Program{{Name: "ssh"}, {Name: "ssh-keygen"}, {Name: "ku
 // Process is a local command whose standard input and output are a pipe to a program on another
 // machine.
 type Process struct {
-	io.Reader // its standard output
-	In        io.WriteCloser
-	Said      agent.Tail    // its standard error
-	Ended     chan struct{} // closed when the command has ended
-	Exit      error         // of the command, once it has ended
-
-	cmd *exec.Cmd
-	out *os.File
+	*child.Piped
+	Said child.Tail // its standard error
 }
 
 // Start starts a command.
 func Start(argv ...string) (*Process, error) {
-	p := &Process{cmd: command(argv), Ended: make(chan struct{})}
-	// Wait closes the pipe of StdoutPipe even if output is left in it.
-	out, write, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer write.Close()
-	p.Reader, p.out, p.cmd.Stdout, p.cmd.Stderr = out, out, write, &p.Said
-	if p.In, err = p.cmd.StdinPipe(); err == nil {
-		err = start(p.cmd)
-	}
-	if err != nil {
-		out.Close()
-		return nil, err
-	}
-	go func() {
-		defer close(p.Ended)
-		p.Exit = p.cmd.Wait()
-	}()
-	return p, nil
-}
-
-func (p *Process) Write(b []byte) (int, error) { return p.In.Write(b) }
-
-// Close closes the input of the program on the other machine. A program of the lab then ends.
-func (p *Process) Close() error {
-	err := p.In.Close()
-	if errors.Is(err, os.ErrClosed) {
-		return nil
-	}
-	return err
-}
-
-// Kill ends the command and all of its children.
-func (p *Process) Kill() {
-	select {
-	case <-p.Ended:
-	default:
-		kill(p.cmd)
-	}
+	p, cmd := &Process{}, child.Command(context.Background(), argv)
+	cmd.Stderr = &p.Said
+	var err error
+	p.Piped, err = child.StartPiped(cmd, bound)
+	return p, err
 }
 
 // End waits until the command has ended after Close. When ctx ends, it kills the command.
 func (p *Process) End(ctx context.Context) error {
-	defer p.out.Close()
+	defer p.CloseOutput()
 	select {
 	case <-p.Ended:
 	case <-ctx.Done():
@@ -98,50 +52,24 @@ func (p *Process) End(ctx context.Context) error {
 // Run runs a command with stdin as its input, and returns its output and its messages. When ctx
 // ends, Run kills the command and returns the cause.
 func Run(ctx context.Context, stdin io.Reader, argv ...string) (out, said string, err error) {
-	cmd := command(argv)
+	cmd := child.Command(ctx, argv)
 	var text bytes.Buffer
-	var messages agent.Tail
+	var messages child.Tail
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &text, &messages
-	if err := start(cmd); err != nil {
-		return "", "", err
+	p, err := child.Start(cmd, bound)
+	if err == nil {
+		<-p.Ended
+		err = p.Exit
 	}
-	stop := context.AfterFunc(ctx, func() { kill(cmd) })
-	err = cmd.Wait()
-	if !stop() {
+	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	return text.String(), messages.String(), err
 }
 
-// command returns a command with messages in English, in a separate process group: Ctrl-C must
-// not end it before the lab has removed what it made.
-func command(argv []string) *exec.Cmd {
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Env = append(os.Environ(), "LC_ALL=C")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	cmd.WaitDelay = time.Second // a child can keep the output open
-	return cmd
-}
-
-func kill(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // fails only if all have ended
-
-// starts has the commands to start. One thread starts all, and lives as long as the program: the
-// kernel kills a command when the thread that started it ends.
-var starts = sync.OnceValue(func() chan<- func() {
-	jobs := make(chan func())
-	go func() {
-		runtime.LockOSThread()
-		for f := range jobs {
-			f()
-		}
-	}()
-	return jobs
-})
-
-func start(cmd *exec.Cmd) error {
-	ended := make(chan error)
-	starts() <- func() { ended <- cmd.Start() }
-	err := <-ended
+// bound is child.Bound; the error for a missing program has its remedy.
+func bound(cmd *exec.Cmd) error {
+	err := child.Bound(cmd)
 	if name := cmd.Args[0]; errors.Is(err, exec.ErrNotFound) {
 		return fmt.Errorf("%s is not installed; get it with: %s", name, setup.Command(name))
 	}
