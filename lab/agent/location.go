@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"syscall"
 	"time"
 
 	"windtunnel/lab/space"
@@ -35,11 +36,12 @@ func (s *Service) locate(endpoint string) (location, error) {
 type running interface {
 	follow(from int, wait time.Duration) (Event, error)
 	output() (OutputReply, error)
-	signal(number int) error
-	// end kills the program without waiting. A program in a guest ends with the
+	// Signal sends a signal to the program and its children.
+	Signal(syscall.Signal) error
+	// Kill kills the program without waiting. A program in a guest ends with the
 	// guest.
-	end()
-	// pid returns the PID on the node; 0 for a program in a guest.
+	Kill()
+	// PID returns the PID on the node; 0 for a program in a guest.
 	PID() int
 }
 
@@ -57,9 +59,9 @@ func (r remote) output() (OutputReply, error) {
 	return ask[OutputReply](context.Background(), r.guest.client, "Output", r.id)
 }
 
-func (r remote) signal(number int) error {
-	return r.guest.client.call(context.Background(), "Signal", SignalArgs{r.id, number}, &struct{}{})
+func (r remote) Signal(s syscall.Signal) error {
+	return r.guest.client.call(context.Background(), "Signal", SignalArgs{r.id, int(s)}, &struct{}{})
 }
 
-func (remote) end()     {}
+func (remote) Kill()    {}
 func (remote) PID() int { return 0 }

@@ -239,17 +239,13 @@ func (s *Service) Signal(args SignalArgs, _ *struct{}) error {
 	if err != nil {
 		return err
 	}
-	return p.signal(args.Signal)
+	return p.Signal(syscall.Signal(args.Signal))
 }
-
-func (p *process) signal(number int) error { return p.Signal(syscall.Signal(number)) }
 
 func (s *Service) killAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.processes {
-		p.end()
+		p.Kill()
 	}
 }
-
-func (p *process) end() { p.Kill() }

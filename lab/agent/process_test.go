@@ -22,7 +22,7 @@ func started(t *testing.T, script string) *process {
 	}
 	t.Cleanup(func() { here.Close() })
 	p := must.Get((&Service{node: here}).start(here, []string{"sh", "-c", script}, nil))(t)
-	t.Cleanup(p.end)
+	t.Cleanup(p.Kill)
 	return p
 }
 
@@ -55,7 +55,7 @@ func TestAProgramEndsAlthoughItsChildKeepsItsOutputOpen(t *testing.T) {
 	if err != nil || o.Stdout != "out\nunfinished" || o.Stderr != "err\n" || len(lines) != 3 {
 		t.Errorf("%+v, lines %v, %v", o, lines, err)
 	}
-	p.end()
+	p.Kill()
 	if text, err := io.ReadAll(child); err != nil || len(text) > 0 {
 		t.Errorf("the child writes %q, %v, want its end", text, err)
 	}

@@ -84,13 +84,8 @@ var starts = sync.OnceValue(func() chan<- func() {
 // PID returns the program's process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// State describes the end of the program; nil before.
-func (p *Process) State() *os.ProcessState {
-	if !p.HasEnded() {
-		return nil
-	}
-	return p.cmd.ProcessState
-}
+// State describes the end of a program that has ended.
+func (p *Process) State() *os.ProcessState { return p.cmd.ProcessState }
 
 // HasEnded reports whether the program has ended. Its children may still run.
 func (p *Process) HasEnded() bool {

@@ -123,9 +123,8 @@ func (n *Node) command(argv ...string) (string, error) { return n.commandWith(ni
 func (n *Node) commandWith(env []string, argv ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), commandEnds)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd := child.Command(ctx, argv)
 	cmd.Env = append(append(environment(), "LC_ALL=C"), env...)
-	cmd.WaitDelay = time.Second
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {

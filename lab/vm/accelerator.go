@@ -98,10 +98,8 @@ func trial(ctx context.Context, k kernel.Kernel) (why string, err error) {
 		"-kernel", k.Image, "-append", "console=ttyS0 panic=-1 reboot=t", "-serial", "stdio"})
 	var console, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &console, &said
-	qemu, err := child.Start(cmd, child.Bound)
-	if err == nil {
-		<-qemu.Ended
-		err = qemu.Exit
+	if err = child.Bound(cmd); err == nil {
+		err = cmd.Wait()
 	}
 	var exit *exec.ExitError
 	switch {

@@ -175,8 +175,11 @@ func (n *node) reap(ctx context.Context, lost bool) error {
 	case <-ctx.Done():
 	}
 	n.killed = true
-	if err := n.process.Stop(0); err != nil || lost {
-		return err
+	if err := n.process.Stop(0); err != nil {
+		return fmt.Errorf("kill the agent of node %s: %w", n.Name(), err)
+	}
+	if lost {
+		return nil
 	}
 	return fmt.Errorf("the agent of node %s did not end by itself and was killed", n.Name())
 }

@@ -56,10 +56,8 @@ func Run(ctx context.Context, stdin io.Reader, argv ...string) (out, said string
 	var text bytes.Buffer
 	var messages child.Tail
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &text, &messages
-	p, err := child.Start(cmd, bound)
-	if err == nil {
-		<-p.Ended
-		err = p.Exit
+	if err = bound(cmd); err == nil {
+		err = cmd.Wait()
 	}
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
