@@ -7,6 +7,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"windtunnel/internal/plainyaml"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/units"
 )
@@ -16,11 +17,13 @@ const MaxGateBytes = 64 << 10
 
 // gateLanguage has the limits and words of gate files.
 var gateLanguage = dialect{
-	what: "a gate file", bytes: MaxGateBytes, nesting: 8, indent: 100, tokens: 10_000,
-	start:  `start with the line "gates:" and a list below it`,
-	shape:  "it needs no more than a list of gates with five keys each",
-	split:  "give one gate several metrics and scenarios",
-	anchor: `put a pattern into quotes: "*/stream"`,
+	Limits: plainyaml.Limits{
+		Bytes: MaxGateBytes, Nesting: 8, Indent: 100, Tokens: 10_000,
+		Shape:  "it needs no more than a list of gates with five keys each",
+		Split:  "give one gate several metrics and scenarios",
+		Anchor: `put a pattern into quotes: "*/stream"`,
+	},
+	start: `start with the line "gates:" and a list below it`,
 }
 
 // GateFile is a parsed and valid gate file of `windtunnel compare`.

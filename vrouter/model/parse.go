@@ -2,18 +2,15 @@ package model
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"reflect"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/lexer"
-	"github.com/goccy/go-yaml/parser"
-	"github.com/goccy/go-yaml/token"
 
-	"windtunnel/internal/phrase"
+	"windtunnel/internal/plainyaml"
 )
 
 // Limits of a state file, so that a hostile file cannot use much memory or time. A fleet of
@@ -22,8 +19,12 @@ const (
 	MaxFileBytes = 32 << 20
 	MaxValues    = 2_000_000 // of JSON: a value takes up to 200 bytes of memory
 	maxTokens    = 500_000   // of YAML: a token takes up to 1 kB, and its library 10 µs
-	maxNesting   = 32
 )
+
+var limits = plainyaml.Limits{
+	Bytes: MaxFileBytes, Tokens: 3 * maxTokens, Indent: MaxFileBytes, Nesting: 32,
+	Split: "split the fleet", Shape: "a state needs three levels", Anchor: "write the value out",
+}
 
 // valuesIn returns about the number of values in JSON. An object counts as four more, because it
 // takes memory also for the fields that it does not have.
@@ -60,11 +61,6 @@ func (e *TooManyError) Error() string {
 // Parse decodes a desired state from YAML or JSON. An unknown key is an error.
 // Errors have the position in the file. Parse does not validate the state.
 func Parse(name string, data []byte) (s State, err error) {
-	defer func() {
-		if p := recover(); p != nil { // the library panics on some broken files
-			s, err = State{}, fmt.Errorf("%s: parse the YAML: %v; %s", name, p, checkSyntax)
-		}
-	}()
 	text := bytes.TrimSpace(data)
 	switch {
 	case len(data) > MaxFileBytes:
@@ -73,8 +69,6 @@ func Parse(name string, data []byte) (s State, err error) {
 		return s, fmt.Errorf("%s: %w", name, &TooManyError{MaxValues, "JSON values"})
 	case len(text) == 0:
 		return s, isEmpty(name)
-	case !utf8.Valid(data):
-		return s, notUTF8(name, data)
 	}
 	var notJSON error
 	if text[0] == '{' {
@@ -118,77 +112,34 @@ func aboutTokens(text []byte) (n int) {
 }
 
 func parseYAML(name string, data []byte) (s State, err error) {
-	tokens := lexer.Tokenize(string(data))
-	if err := checkTokens(name, tokens); err != nil {
-		return s, err
-	}
-	file, err := parser.Parse(tokens, 0)
+	file, err := plainyaml.Parse(data, limits)
+	var wrong *plainyaml.Error
+	var known yaml.Error
 	switch {
+	case errors.As(err, &known):
+		return s, withPosition(name, file.Tokens, known)
+	case errors.As(err, &wrong) && wrong.Line > 0:
+		return s, fmt.Errorf("%s:%w", name, wrong)
 	case err != nil:
-		return s, withPosition(name, tokens, err)
-	case len(file.Docs) > 1:
-		return s, fmt.Errorf("%s: it has %d YAML documents; write one", name, len(file.Docs))
-	case len(file.Docs) == 0 || file.Docs[0].Body == nil:
+		return s, fmt.Errorf("%s: %w", name, err)
+	case file.Body == nil:
 		return s, isEmpty(name)
 	}
 	// The decoder converts the node of each address to text, with all linked
 	// tokens. The links lead to every token of the file. Removing them saves
 	// that work.
-	for _, t := range tokens {
+	for _, t := range file.Tokens {
 		t.Prev, t.Next = nil, nil
 	}
-	body := file.Docs[0].Body
-	if _, err := fits(name, body, reflect.TypeFor[State]()); err != nil {
+	if _, err := fits(name, file.Body, reflect.TypeFor[State]()); err != nil {
 		return s, err
 	}
-	if err := yaml.NodeToValue(body, &s, yaml.Strict()); err != nil {
-		return State{}, withPosition(name, tokens, err)
+	if err := yaml.NodeToValue(file.Body, &s, yaml.Strict()); err != nil {
+		return State{}, withPosition(name, file.Tokens, err)
 	}
 	return s, nil
 }
 
 func isEmpty(name string) error {
 	return fmt.Errorf("%s: the file is empty; it needs nodes, networks and ports", name)
-}
-
-// notUTF8 reports the line of the first invalid byte. JSON cannot represent such
-// text.
-func notUTF8(name string, data []byte) error {
-	good := 0
-	for {
-		r, n := utf8.DecodeRune(data[good:])
-		if r == utf8.RuneError && n <= 1 {
-			break
-		}
-		good += n
-	}
-	return fmt.Errorf("%s:%d: byte 0x%02x is not valid UTF-8; save the file in that encoding", name, 1+bytes.Count(data[:good], []byte("\n")), data[good])
-}
-
-// checkTokens refuses aliases and deep nesting, since a small file with these
-// can use much memory or time. It also refuses tags, since the decoder would
-// ignore them.
-func checkTokens(name string, tokens token.Tokens) error {
-	brackets, entries, line := 0, 0, 0
-	for _, t := range tokens {
-		if t.Position.Line != line {
-			entries, line = 0, t.Position.Line
-		}
-		switch t.Type {
-		case token.AliasType, token.AnchorType, token.MergeKeyType:
-			return fmt.Errorf("%s:%d:%d: anchors and aliases are not allowed; write the value out", name, t.Position.Line, t.Position.Column)
-		case token.TagType:
-			return fmt.Errorf("%s:%d:%d: tags are not allowed; remove %s, and quote text", name, t.Position.Line, t.Position.Column, phrase.Clip(t.Value))
-		case token.MappingStartType, token.SequenceStartType:
-			brackets++
-		case token.MappingEndType, token.SequenceEndType:
-			brackets--
-		case token.SequenceEntryType:
-			entries++
-		}
-		if brackets > maxNesting || entries > maxNesting {
-			return fmt.Errorf("%s:%d:%d: lists are nested more than %d deep; a state needs three levels", name, t.Position.Line, t.Position.Column, maxNesting)
-		}
-	}
-	return nil
 }

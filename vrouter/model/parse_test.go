@@ -186,14 +186,14 @@ func TestErrorsOfParseHaveThePlaceAndTheRemedy(t *testing.T) {
 		{"a route target that looks like fields", "networks: [{import: [64512:1]}]\n", `f:1:27: one word belongs here, not fields; write one such as "64512:1", in quotes where it has colons`},
 		{"a route target for a list", "networks: [{name: red, import: 64512:1}]\n", `f:1:32: a list belongs here, such as [a, b]`},
 		{"a route distinguisher with a blank", "networks: [{name: red, rd: 64512 1}]\n", `f:1:28: "64512 1" is not a route distinguisher; write auto, or ` + administeredForms},
-		{"two documents", "nodes: []\n---\nports: []\n", `f: it has 2 YAML documents; write one`},
+		{"two documents", "nodes: []\n---\nports: []\n", `f:2:1: a second document in the file; remove what follows the line "---"`},
 		{"nothing", " \n\t\n", `f: the file is empty; it needs nodes, networks and ports`},
 		{"a comment alone", "# to be done\n", `f: the file is empty; it needs nodes, networks and ports`},
-		{"an anchor", "nodes:\n  - &a {name: a}\n", `f:2:5: anchors and aliases are not allowed; write the value out`},
-		{"a tag", "nodes: !!set []\n", `f:1:8: tags are not allowed; remove !!set, and quote text`},
-		{"bytes that are no text", "nodes:\n  - name: caf\xe9\n", `f:2: byte 0xe9 is not valid UTF-8; save the file in that encoding`},
-		{"lists without end", strings.Repeat("[", 100), `f:1:33: lists are nested more than 32 deep; a state needs three levels`},
-		{"entries without end", "nodes:\n  " + strings.Repeat("- ", 100), `f:2:67: lists are nested more than 32 deep; a state needs three levels`},
+		{"an anchor", "nodes:\n  - &a {name: a}\n", `f:2:5: anchors, aliases and merge keys are not allowed; write the value out`},
+		{"a tag", "nodes: !!set []\n", `f:1:8: tags are not allowed; remove the tag; a value that starts with ! needs quotes`},
+		{"bytes that are no text", "nodes:\n  - name: caf\xe9\n", `f:2:14: byte 0xe9 is not UTF-8; save the file as UTF-8 text`},
+		{"lists without end", strings.Repeat("[", 100), `f:1:33: nested more than 32 deep; a state needs three levels`},
+		{"entries without end", "nodes:\n  " + strings.Repeat("- ", 100), `f:2:67: nested more than 32 deep; a state needs three levels`},
 	} {
 		_, err := Parse("f", []byte(c.text))
 		if err == nil {

@@ -1,7 +1,6 @@
 package ssh
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -11,8 +10,9 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"windtunnel/internal/plainyaml"
 )
 
 // ReadHosts reads a hosts file. Paths in the file are relative to its directory.
@@ -41,13 +41,17 @@ func below(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// parseHosts reads the text of a hosts file. An unknown key is an error. The text may begin
-// with a byte order mark, which some editors write.
+var limits = plainyaml.Limits{
+	Bytes: 1 << 20, Tokens: 50_000, Indent: 100, Nesting: 8,
+	Split: "measure between fewer hosts", Shape: "a hosts file needs three levels", Anchor: "write the value out, or in quotes",
+}
+
+// parseHosts reads the text of a hosts file. An unknown key is an error.
 func parseHosts(text []byte) (*Hosts, error) {
 	h := &Hosts{}
-	body, err := document(bytes.TrimPrefix(text, []byte("\ufeff")))
-	if err == nil && body != nil {
-		err = yaml.NodeToValue(body, h, yaml.Strict())
+	file, err := plainyaml.Parse(text, limits)
+	if err == nil && file.Body != nil {
+		err = yaml.NodeToValue(file.Body, h, yaml.Strict())
 	}
 	if err != nil {
 		return nil, errors.New(strings.TrimSpace(yaml.FormatError(inWords(err), false, true)))
@@ -55,30 +59,15 @@ func parseHosts(text []byte) (*Hosts, error) {
 	return h, h.check()
 }
 
-// document returns the only YAML document of a file; nil if the file is empty.
-func document(text []byte) (body ast.Node, err error) {
-	file, err := parser.ParseBytes(text, 0)
-	if err != nil {
-		return nil, err
-	}
-	for _, doc := range file.Docs {
-		switch {
-		case doc.Body == nil || doc.Body.Type() == ast.CommentType:
-		case body != nil:
-			return nil, &yaml.SyntaxError{Message: "a hosts file has one YAML document; remove the lines from `---` on", Token: doc.Start}
-		default:
-			body = doc.Body
-		}
-	}
-	return body, nil
-}
-
 // inWords replaces errors that name Go types by errors that say what to write in the hosts file.
 func inWords(err error) error {
+	var plain *plainyaml.Error
 	var kind *yaml.TypeError
 	var node *yaml.UnexpectedNodeTypeError
 	var large *yaml.OverflowError
 	switch {
+	case errors.As(err, &plain) && plain.Token != nil:
+		return wrong(plain.Token, "%s; %s", plain.Text, plain.Remedy)
 	case errors.As(err, &node) && node.Expected == ast.SequenceType:
 		if node.Actual != ast.MappingType {
 			return wrong(node.Token, "write a list, such as [%s]", node.Token.Value)

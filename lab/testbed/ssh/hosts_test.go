@@ -69,8 +69,11 @@ func TestMistakesInAHostsFileAreErrors(t *testing.T) {
 		"[2:12] write one word, not a list":                      strings.Replace(twoHosts, "name: a", "name: [a]", 1),
 		"[2:3] write a list, such as [a]":                        "hosts:\n  a",
 		"write keys with values":                                 "hosts: [a, b]",
+		"[2:2] anchors, aliases and merge keys are not allowed":  "hosts:\n &x - {name: a}",
+		"nested more than 8 deep":                                "hosts: " + strings.Repeat("[", 20),
+		"byte 0xe9 is not UTF-8":                                 "hosts: caf\xe9",
 		"is too large":                                           strings.Replace(twoHosts, "2200", "99999999999999999999", 1),
-		"[4:1] a hosts file has one YAML document; remove":       twoHosts + "---\nhosts: []\n",
+		"[4:1] a second document in the file; remove":            twoHosts + "---\nhosts: []\n",
 	} {
 		_, err := parseHosts([]byte(text))
 		must.Fail(t, err, want)
