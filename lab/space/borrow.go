@@ -22,7 +22,7 @@ type loan struct {
 	MTU       int
 	Up        bool
 	Addresses []netlink.Addr    // in the order in which they are added
-	Sysctls   map[string]string // files below /proc/sys/net
+	Sysctls   map[string]string // files below /proc/sys/net that differ from those of a new device
 	Features  map[string]bool   // requested offload features, by the kernel's names
 }
 
@@ -72,10 +72,8 @@ func (s *Space) describeLoan(l netlink.Link) (b loan, err error) {
 		return b, err
 	}
 	b.Features = wanted(features)
-	if b.Addresses, err = s.addressesOf(l); err != nil {
-		return b, err
-	}
-	b.Sysctls, err = readDeviceSysctls(a.Name)
+	b.Sysctls = changedSysctls(a.Name)
+	b.Addresses, err = s.addressesOf(l)
 	return b, err
 }
 

@@ -163,7 +163,7 @@ echo 1234 > /proc/sys/net/ipv6/neigh/data/retrans_time_ms`,
 			awaitRoutes(t, host)
 			before := deviceState(t, host)
 			lend(t, host, node)
-			run(t, node, "ip link set data address 02:00:00:00:00:99 mtu 1300")
+			run(t, node, "ip link set data mtu 1300")
 			if err := remove(host, node); err != nil {
 				t.Error(err)
 			}

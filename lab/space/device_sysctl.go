@@ -1,65 +1,41 @@
 package space
 
 import (
-	"errors"
+	"bytes"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 )
 
 const sysctls = "/proc/sys/net"
 
-// readDeviceSysctls reads the sysctls of a device in the thread's namespace. The keys are
-// paths below /proc/sys/net.
-func readDeviceSysctls(device string) (map[string]string, error) {
+// changedSysctls reads the sysctls of a device in the thread's namespace that differ from those of
+// a new device. The keys are paths below /proc/sys/net.
+func changedSysctls(device string) map[string]string {
 	values := map[string]string{}
-	for _, family := range []string{"ipv4", "ipv6", "mpls"} {
-		for _, kind := range []string{"conf", "neigh"} {
-			dir := filepath.Join(family, kind, device)
-			files, err := os.ReadDir(filepath.Join(sysctls, dir))
-			if errors.Is(err, os.ErrNotExist) {
-				continue // the kernel lacks the family
-			}
-			if err != nil {
-				return nil, err
-			}
-			for _, f := range files {
-				path := filepath.Join(dir, f.Name())
-				if value, ok := readDeviceSysctl(path); ok {
-					values[path] = value
-				}
+	tree := os.DirFS(sysctls)
+	dirs, _ := fs.Glob(tree, "*/*") // such as ipv6/conf; the pattern is well-formed
+	for _, dir := range dirs {
+		files, _ := fs.ReadDir(tree, path.Join(dir, device)) // most have no sysctls of devices
+		for _, f := range files {
+			at := path.Join(dir, device, f.Name())
+			value, err := fs.ReadFile(tree, at) // fails for an unset stable_secret
+			usual, _ := fs.ReadFile(tree, path.Join(dir, "default", f.Name()))
+			if err == nil && !bytes.Equal(value, usual) {
+				values[at] = strings.TrimSpace(string(value))
 			}
 		}
 	}
-	return values, nil
+	return values
 }
 
-// readDeviceSysctl reads a sysctl. Some files cannot be read, such as an unset
-// stable_secret.
-func readDeviceSysctl(path string) (value string, ok bool) {
-	text, err := os.ReadFile(filepath.Join(sysctls, path))
-	return strings.TrimSpace(string(text)), err == nil
-}
-
-// writeDeviceSysctls sets the sysctls that have other values, and returns the errors by path.
-func writeDeviceSysctls(values map[string]string) (failed map[string]error) {
-	for range 2 { // one sysctl can change another: stable_secret sets addr_gen_mode
-		failed = map[string]error{}
-		for path, value := range values {
-			if now, ok := readDeviceSysctl(path); ok && now == value {
-				continue
-			}
-			if err := os.WriteFile(filepath.Join(sysctls, path), []byte(value), 0); err != nil {
-				failed[path] = err
-			}
-		}
+// writeSysctl sets a sysctl unless it has the value: some files have one value in different units.
+func writeSysctl(at, value string) error {
+	file := filepath.Join(sysctls, at)
+	if now, err := os.ReadFile(file); err == nil && strings.TrimSpace(string(now)) == value {
+		return nil
 	}
-	return failed
-}
-
-// isDefaultSysctl reports whether a new device has the value of a device's sysctl.
-func isDefaultSysctl(path, value string) bool {
-	dir, file := filepath.Split(path)
-	now, ok := readDeviceSysctl(filepath.Join(filepath.Dir(filepath.Clean(dir)), "default", file))
-	return ok && now == value
+	return os.WriteFile(file, []byte(value), 0)
 }

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -75,51 +74,46 @@ func (b loan) move(name string, host *Space) (bool, error) {
 
 // vanished is the error about a device that no longer exists.
 func (b loan) vanished(name string) error {
-	set := fmt.Sprintf("ip link set %s mtu %d", b.Device, b.MTU)
-	if b.Up {
-		set += " up"
+	text := fmt.Sprintf("device %s (MAC address %s) vanished from network namespace %s; if it exists again, restore its settings by hand:", b.Device, b.MAC, name)
+	for _, s := range b.settings(nil, nil) {
+		text += "\n\t" + s.command
 	}
-	commands := []string{set}
-	for _, path := range slices.Sorted(maps.Keys(b.Sysctls)) {
-		if value := b.Sysctls[path]; !isDefaultSysctl(path, value) {
-			commands = append(commands, sysctlCommand(path, value))
-		}
-	}
-	for _, a := range b.Addresses {
-		commands = append(commands, addressCommand(a, b.Device))
-	}
-	return fmt.Errorf("device %s (MAC address %s) vanished from network namespace %s; if it exists again, restore its settings by hand:\n\t%s",
-		b.Device, b.MAC, name, strings.Join(commands, "\n\t"))
-}
-
-func sysctlCommand(path, value string) string {
-	return fmt.Sprintf("sysctl -w net/%s='%s'", path, value)
+	return errors.New(text)
 }
 
 // restore gives a returned device its settings again. It continues after errors.
 func (b loan) restore(host *Space, l netlink.Link) error {
 	var errs []error
-	fail := func(err error, command string) {
-		if err != nil {
-			errs = append(errs, fmt.Errorf("restore a setting of device %s: %w; restore it by hand: `%s`", b.Device, err, command))
-		}
-	}
-	if !bytes.Equal(l.Attrs().HardwareAddr, b.MAC) {
-		fail(host.Links.LinkSetHardwareAddr(l, b.MAC), fmt.Sprintf("ip link set %s address %s", b.Device, b.MAC))
-	}
-	fail(host.Links.LinkSetMTU(l, b.MTU), fmt.Sprintf("ip link set %s mtu %d", b.Device, b.MTU))
-	failed := writeDeviceSysctls(b.Sysctls)
-	for _, path := range slices.Sorted(maps.Keys(failed)) {
-		fail(failed[path], sysctlCommand(path, b.Sysctls[path]))
-	}
 	if err := host.RestoreFeatures(b.Device, b.Features); err != nil {
 		errs = append(errs, fmt.Errorf("restore the offloads of device %s: %w", b.Device, err))
 	}
-	if b.Up {
-		fail(host.Links.LinkSetUp(l), fmt.Sprintf("ip link set %s up", b.Device))
-	}
-	for _, a := range b.Addresses {
-		fail(host.addAddress(l, a), addressCommand(a, b.Device))
+	for _, s := range b.settings(host, l) {
+		if err := s.set(); err != nil {
+			errs = append(errs, fmt.Errorf("restore a setting of device %s: %w; restore it by hand: `%s`", b.Device, err, s.command))
+		}
 	}
 	return errors.Join(errs...)
+}
+
+// setting is a setting of a device that the kernel drops when the device changes its namespace.
+type setting struct {
+	set     func() error
+	command string // sets it by hand
+}
+
+// settings returns the settings of a device l of the host, in their order. A device that was deleted
+// also loses its MTU.
+func (b loan) settings(host *Space, l netlink.Link) []setting {
+	list := []setting{{func() error { return host.Links.LinkSetMTU(l, b.MTU) }, fmt.Sprintf("ip link set %s mtu %d", b.Device, b.MTU)}}
+	paths := slices.Sorted(maps.Keys(b.Sysctls))
+	for _, path := range slices.Backward(paths) { // stable_secret before addr_gen_mode, which it changes
+		list = append(list, setting{func() error { return writeSysctl(path, b.Sysctls[path]) }, fmt.Sprintf("sysctl -w net/%s='%s'", path, b.Sysctls[path])})
+	}
+	if b.Up {
+		list = append(list, setting{func() error { return host.Links.LinkSetUp(l) }, fmt.Sprintf("ip link set %s up", b.Device)})
+	}
+	for _, a := range b.Addresses {
+		list = append(list, setting{func() error { return host.addAddress(l, a) }, addressCommand(a, b.Device)})
+	}
+	return list
 }

@@ -13,7 +13,7 @@ echo 2 > /proc/sys/net/ipv4/conf/data/rp_filter
 ip address add 10.8.0.1 peer 10.8.0.2/32 dev data`)
 	lend(t, host, node)
 	run(t, node, "ip link delete data")
-	assertNames(t, remove(host, node), "vanished from network namespace "+node.Name, "\tip link set data mtu 1400 up\n", "\tsysctl -w net/ipv4/conf/data/rp_filter='2'\n",
+	assertNames(t, remove(host, node), "vanished from network namespace "+node.Name, "\tip link set data mtu 1400\n", "\tsysctl -w net/ipv4/conf/data/rp_filter='2'\n", "\tip link set data up\n",
 		"\tip address add 10.1.0.1/24 dev data\n", "\tip address add fd00:1::1/64 dev data", "\tip address add 10.8.0.1 peer 10.8.0.2/32 dev data\n")
 	assertRemoved(t, host, node)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
@@ -15,30 +16,21 @@ import (
 // as it was: what depends on it, other than addresses and the routes that the kernel makes for them.
 func (s *Space) Unreturnable(l netlink.Link) (why []string, err error) {
 	index := l.Attrs().Index
-	routes, err := s.ownRoutes(l)
-	if err != nil {
-		return nil, err
+	routes, err1 := s.ownRoutes(l)
+	neighbours, err2 := s.ownNeighbours(index)
+	nexthops, err3 := s.nexthops(index)
+	links, err4 := s.Links.LinkList()
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		return nil, fmt.Errorf("list what uses device %s in %s: %w", l.Attrs().Name, s, err)
 	}
 	for _, r := range routes {
-		why = append(why, fmt.Sprintf("the route %s uses it, and the lab restores only addresses; remove the route (`ip route`)", r))
-	}
-	neighbours, err := s.ownNeighbours(index)
-	if err != nil {
-		return nil, err
+		why = append(why, fmt.Sprintf("the route %s uses it, and the lab restores only addresses; remove the route (`ip route`)", describeRoute(r)))
 	}
 	for _, n := range neighbours {
 		why = append(why, fmt.Sprintf("it has the permanent or proxy neighbour %s, and the lab restores only addresses; remove the neighbour (`ip neighbour`)", n.IP))
 	}
-	nexthops, err := s.nexthops(index)
-	if err != nil {
-		return nil, err
-	}
 	for _, id := range nexthops {
 		why = append(why, fmt.Sprintf("nexthop object %d uses it, and the lab restores only addresses; remove the object (`ip nexthop`)", id))
-	}
-	links, err := s.Links.LinkList()
-	if err != nil {
-		return nil, fmt.Errorf("list the devices in %s: %w", s, err)
 	}
 	for _, other := range links {
 		if isOver(other, index) {
@@ -51,8 +43,8 @@ func (s *Space) Unreturnable(l netlink.Link) (why []string, err error) {
 // metrics has the default metrics of the routes that the kernel makes for addresses.
 var metrics = map[int]int{netlink.FAMILY_V4: 0, netlink.FAMILY_V6: 256}
 
-// ownRoutes describes the routes over a device that the kernel does not make for its addresses.
-func (s *Space) ownRoutes(l netlink.Link) (list []string, err error) {
+// ownRoutes lists the routes over a device that the kernel does not make for its addresses.
+func (s *Space) ownRoutes(l netlink.Link) (list []netlink.Route, err error) {
 	addresses, err := s.addressesOf(l)
 	if err != nil {
 		return nil, err
@@ -70,13 +62,13 @@ func (s *Space) ownRoutes(l netlink.Link) (list []string, err error) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("list routes in %s: %w", s, err)
+			return nil, err
 		}
 		for _, r := range routes {
 			over := r.LinkIndex == index || slices.ContainsFunc(r.MultiPath, func(hop *netlink.NexthopInfo) bool { return hop.LinkIndex == index })
 			made := r.Protocol == unix.RTPROT_KERNEL && (r.Table == unix.RT_TABLE_LOCAL || r.Dst != nil && slices.Contains(prefixes, r.Dst.String()) && r.Priority == metrics[family])
 			if over && !made {
-				list = append(list, describeRoute(r))
+				list = append(list, r)
 			}
 		}
 	}
@@ -86,13 +78,10 @@ func (s *Space) ownRoutes(l netlink.Link) (list []string, err error) {
 // describeRoute describes a route as iproute2 does: destination, gateway, table and metric.
 func describeRoute(r netlink.Route) string {
 	text := "default"
-	switch ones := -1; {
-	case r.MPLSDst != nil:
+	if r.MPLSDst != nil {
 		text = fmt.Sprintf("of label %d", *r.MPLSDst)
-	case r.Dst != nil:
-		if ones, _ = r.Dst.Mask.Size(); ones > 0 {
-			text = r.Dst.String()
-		}
+	} else if r.Dst != nil && !strings.HasSuffix(r.Dst.String(), "/0") {
+		text = r.Dst.String()
 	}
 	if r.Gw != nil {
 		text += " via " + r.Gw.String()
@@ -109,18 +98,12 @@ func describeRoute(r netlink.Route) string {
 // ownNeighbours lists the permanent and the proxy neighbours of a device. index is its ifindex.
 func (s *Space) ownNeighbours(index int) (list []netlink.Neigh, err error) {
 	all, err := s.Links.NeighList(index, netlink.FAMILY_ALL)
-	if err == nil {
-		list, err = s.Links.NeighProxyList(index, netlink.FAMILY_ALL)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("list neighbours in %s: %w", s, err)
+		return nil, err
 	}
-	for _, n := range all {
-		if n.State&netlink.NUD_PERMANENT != 0 && n.Family != unix.AF_BRIDGE {
-			list = append(list, n)
-		}
-	}
-	return list, nil
+	passing := func(n netlink.Neigh) bool { return n.State&netlink.NUD_PERMANENT == 0 || n.Family == unix.AF_BRIDGE }
+	proxies, err := s.Links.NeighProxyList(index, netlink.FAMILY_ALL)
+	return append(proxies, slices.DeleteFunc(all, passing)...), err
 }
 
 // nexthops lists the IDs of the nexthop objects that use a device. index is its ifindex.
@@ -138,10 +121,10 @@ func (s *Space) nexthops(index int) (ids []uint32, err error) {
 		}
 		return err
 	})
-	if err != nil && !errors.Is(err, unix.EOPNOTSUPP) { // Linux has them since 5.3
-		return nil, fmt.Errorf("list nexthop objects in %s: %w", s, err)
+	if errors.Is(err, unix.EOPNOTSUPP) { // Linux has them since 5.3
+		return nil, nil
 	}
-	return ids, nil
+	return ids, err
 }
 
 // isOver reports whether a device, such as a VLAN or a tunnel, sends over the device with an
