@@ -102,6 +102,9 @@ func (s *Speaker) restart(neighbor netip.Addr) {
 		if n.Address != neighbor {
 			continue
 		}
+		s.sessions.Lock()
+		delete(s.senders, neighbor)
+		s.sessions.Unlock()
 		err := s.server.DeletePeer(s.ctx, &api.DeletePeerRequest{Address: neighbor.String()})
 		if err == nil {
 			err = s.server.AddPeer(s.ctx, &api.AddPeerRequest{Peer: s.peer(n, false)})

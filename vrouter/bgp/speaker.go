@@ -53,6 +53,7 @@ type Speaker struct {
 	bfd     bfdSessions        // nil: no neighbour has BFD
 	limits  map[netip.Addr]int // of paths in a family
 	changed func(lost bool)
+	pause   time.Duration // from the begin of a session until checkSender
 	version atomic.Uint64 // of the paths in table
 
 	restarts sync.Mutex // held during restart
@@ -68,6 +69,7 @@ type Speaker struct {
 	malformed map[netip.Addr]malformed
 	silent    map[netip.Addr]silence   // neighbours without a TCP connection since their reason was set
 	refused   map[netip.Addr]time.Time // when a connection of an address without a neighbour was refused last
+	senders   map[netip.Addr]*sender   // of neighbours that have had a session
 	bfdState  map[netip.Addr]string    // of neighbours with BFD
 	bfdWhy    map[netip.Addr]string    // why BFD failed last
 	logs      sync.Map                 // a *rate.Limiter by neighbour
@@ -87,12 +89,15 @@ func (s *Speaker) mayLog(neighbor string) bool {
 func Start(n model.Node, log *slog.Logger, stale, announce []Path, changed func(lost bool)) (*Speaker, error) {
 	ctx, end := context.WithCancel(context.Background())
 	s := &Speaker{
-		node: n, log: log, ctx: ctx, end: end, changed: changed, limits: map[netip.Addr]int{}, table: newTable(stale), announced: map[Key]*Path{},
+		node: n, log: log, ctx: ctx, end: end, changed: changed, pause: senderTime, limits: map[netip.Addr]int{}, table: newTable(stale), announced: map[Key]*Path{},
 		reasons: map[netip.Addr]string{}, malformed: map[netip.Addr]malformed{}, silent: map[netip.Addr]silence{}, refused: map[netip.Addr]time.Time{},
-		bfdState: map[netip.Addr]string{}, bfdWhy: map[netip.Addr]string{},
+		senders: map[netip.Addr]*sender{}, bfdState: map[netip.Addr]string{}, bfdWhy: map[netip.Addr]string{},
 	}
 	for _, o := range n.BGP.Neighbors {
 		s.limits[o.Address] = int(cmp.Or(o.MaximumPrefix, model.DefaultMaximumPrefix))
+	}
+	if stale != nil {
+		s.pause += deferTime
 	}
 	s.server = server.NewBgpServer(server.LoggerOption(slog.New(&gobgpLog{Handler: log.Handler(), speaker: s}), new(slog.LevelVar)))
 	s.table.Keep(n.BGP.Neighbors)
@@ -519,7 +524,7 @@ func (s *Speaker) Close(graceful bool) {
 type gobgpLog struct {
 	slog.Handler
 	speaker  *Speaker
-	neighbor string // attribute Key of the logger of a session
+	neighbor netip.Addr // attribute Key of the logger of a session
 }
 
 // Messages of GoBGP's log.
@@ -530,17 +535,22 @@ const (
 	closed           = "outgoing connection IO error"                          // outgoingConnManager
 	withdrawn        = "the received Update message was treated as withdraw"   // fsmHandler.handlingError
 	discarded        = "Some attributes were discarded"                        // fsmHandler.handlingError
+	peerUp           = "Peer Up"                                               // fsmHandler.loop
+	sentUpdate       = "sent update"                                           // fsmHandler.sendMessageloop
 	peerDown         = "Peer Down"                                             // fsmHandler.loop
 	keepsRoutes      = "graceful-restart"                                      // its reason if the paths stay (fsmStateReason.String)
 )
 
-func (l *gobgpLog) Enabled(context.Context, slog.Level) bool { return true }
+func (l *gobgpLog) Enabled(_ context.Context, level slog.Level) bool {
+	return level >= slog.LevelInfo || l.neighbor.IsValid()
+}
 
 func (l *gobgpLog) WithAttrs(attrs []slog.Attr) slog.Handler {
 	with := &gobgpLog{l.Handler.WithAttrs(attrs), l.speaker, l.neighbor}
 	for _, a := range attrs {
 		if a.Key == "Key" {
-			with.neighbor = a.Value.String()
+			address, _ := netip.ParseAddr(a.Value.String())
+			with.neighbor = address.Unmap()
 		}
 	}
 	return with
@@ -549,42 +559,38 @@ func (l *gobgpLog) WithAttrs(attrs []slog.Attr) slog.Handler {
 func (l *gobgpLog) WithGroup(string) slog.Handler { return l }
 
 func (l *gobgpLog) Handle(ctx context.Context, record slog.Record) error {
-	if record.Level < slog.LevelInfo && record.Message != cannotConnect && record.Message != closed {
-		return nil // there is an entry for each UPDATE message
+	value := func(key string) (v slog.Value) {
+		record.Attrs(func(a slog.Attr) bool {
+			if a.Key == key {
+				v = a.Value
+			}
+			return a.Key != key
+		})
+		return v
 	}
-	values := map[string]slog.Value{}
-	record.Attrs(func(a slog.Attr) bool {
-		values[a.Key] = a.Value
-		return true
-	})
-	switch {
-	case record.Message == unknownNeighbor:
-		l.speaker.refuse(values["Key"].String())
-	case record.Message == sentNotification && values["Code"].Equal(slog.IntValue(bgp.BGP_ERROR_OPEN_MESSAGE_ERROR)):
-		if a, err := netip.ParseAddr(l.neighbor); err == nil {
-			l.speaker.rejectOpen(a.Unmap(), values["Subcode"])
+	switch s, message := l.speaker, record.Message; {
+	case message == unknownNeighbor:
+		s.refuse(value("Key").String())
+	case message == sentNotification && value("Code").Equal(slog.IntValue(bgp.BGP_ERROR_OPEN_MESSAGE_ERROR)):
+		s.rejectOpen(l.neighbor, value("Subcode"))
+	case message == sentNotification && value("Code").Equal(slog.IntValue(bgp.BGP_ERROR_FSM_ERROR)):
+		s.openRejected(l.neighbor)
+	case message == cannotConnect:
+		s.noteSilence(l.neighbor, value("Error").String())
+	case message == closed:
+		s.noteSilence(l.neighbor, closesConnections)
+	case message == withdrawn || message == discarded:
+		s.noteMalformed(l.neighbor, message == withdrawn, value("Error").String())
+	case message == peerUp:
+		s.noteUp(l.neighbor)
+	case message == sentUpdate:
+		s.noteSent(l.neighbor, value("attributes").Any())
+	case message == peerDown:
+		s.noteDown(l.neighbor)
+		if value("Reason").String() != keepsRoutes {
+			s.lose(l.neighbor)
 		}
-	case record.Message == sentNotification && values["Code"].Equal(slog.IntValue(bgp.BGP_ERROR_FSM_ERROR)):
-		if a, err := netip.ParseAddr(l.neighbor); err == nil {
-			l.speaker.openRejected(a.Unmap())
-		}
-	case record.Message == cannotConnect || record.Message == closed:
-		failure := closesConnections
-		if record.Message == cannotConnect {
-			failure = values["Error"].String()
-		}
-		if a, err := netip.ParseAddr(l.neighbor); err == nil {
-			l.speaker.noteSilence(a.Unmap(), failure)
-		}
-	case record.Message == withdrawn || record.Message == discarded:
-		if a, err := netip.ParseAddr(l.neighbor); err == nil {
-			l.speaker.noteMalformed(a.Unmap(), record.Message == withdrawn, values["Error"].String())
-		}
-	case record.Message == peerDown && values["Reason"].String() != keepsRoutes:
-		if a, err := netip.ParseAddr(l.neighbor); err == nil {
-			l.speaker.lose(a.Unmap())
-		}
-	case record.Level >= slog.LevelWarn && l.Handler.Enabled(ctx, record.Level) && l.speaker.mayLog(l.neighbor):
+	case record.Level >= slog.LevelWarn && l.Handler.Enabled(ctx, record.Level) && s.mayLog(l.neighbor.String()):
 		return l.Handler.Handle(ctx, record)
 	}
 	return nil

@@ -190,10 +190,34 @@ func TestANeighborWithTooManyPathsHasNoSession(t *testing.T) {
 		t.Errorf("the neighbours of b are %+v, %v; want one, with the reason %q", all, err, tooManyPaths)
 	}
 	must.Succeed(t, a.Announce(a.red("10.1.0.10")))
-	// The paths are not awaited: GoBGP 4.8 sometimes sends nothing in the session after one that ended (docs/interop.md).
-	b.await(t, "b has a session again", func() bool { return b.state() == "established" })
+	b.await(t, "b has a session and 2 paths of a", func() bool { return b.state() == "established" && len(b.Received()) == 2 })
 	if all, err := b.Neighbors(); err != nil || all[0].Reason != "" {
 		t.Errorf("the neighbours of b are %+v, %v; want one without a reason", all, err)
+	}
+}
+
+// A session after one that ended while many paths were announced has the paths of both ends. Without checkSender, GoBGP 4.8
+// sends nothing in most such sessions.
+func TestASessionHasPathsAfterOneThatEndedDuringUpdates(t *testing.T) {
+	must.Long(t)
+	was := limitPause
+	limitPause = 2 * time.Second
+	t.Cleanup(func() { limitPause = was }) // runs after the speakers have ended
+	a, b := pair(t, func(_, b *model.BGP) {
+		accepts(b)
+		b.Neighbors[0].MaximumPrefix = 3
+	})
+	var many []string
+	for i := range 500 {
+		many = append(many, fmt.Sprintf("10.1.%d.%d", i/250, i%250))
+	}
+	b.start(t, nil, nil)
+	a.start(t, nil, nil)
+	for range 4 {
+		must.Succeed(t, a.Announce(a.red("10.1.0.10", "10.1.0.11")))
+		b.await(t, "b has 4 paths of a in two families", func() bool { return b.state() == "established" && len(b.Received()) == 4 })
+		must.Succeed(t, a.Announce(a.red(many...)))
+		b.await(t, "the session of b ends", func() bool { return b.state() != "established" && len(b.Received()) == 0 })
 	}
 }
 

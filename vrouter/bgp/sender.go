@@ -1,0 +1,76 @@
+package bgp
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/osrg/gobgp/v4/api"
+	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
+)
+
+// senderTime is the time from the begin of a session until GoBGP must have sent the paths of this node. A restarted speaker
+// has deferTime in addition.
+const senderTime = 5 * time.Second
+
+// sender has the sent messages of a neighbour's session. If a session ends while messages wait in GoBGP's queue, the message
+// that stops the session's sender can remain in the queue. It then stops the sender of the next session at once
+// (fsmHandler.established and sendMessageloop), and the neighbour gets neither paths nor KEEPALIVE messages.
+type sender struct {
+	ended    bool // a session has ended since GoBGP got the neighbour, and with it an empty queue
+	update   bool // an UPDATE message was sent in this session
+	endOfRIB bool // the marker after the first paths was sent (RFC 4724), which GoBGP owes to a neighbour with graceful restart
+}
+
+// noteUp notes that a session begins. GoBGP's sender starts later.
+func (s *Speaker) noteUp(neighbor netip.Addr) {
+	s.sessions.Lock()
+	defer s.sessions.Unlock()
+	o := s.senders[neighbor]
+	if o == nil {
+		o = &sender{}
+		s.senders[neighbor] = o
+	}
+	if o.update, o.endOfRIB = false, false; o.ended {
+		time.AfterFunc(s.pause, func() { s.checkSender(neighbor, o) })
+	}
+}
+
+// noteSent notes that an UPDATE message with some attributes was sent.
+func (s *Speaker) noteSent(neighbor netip.Addr, attributes any) {
+	all, _ := attributes.([]bgp.PathAttributeInterface)
+	end, _ := (&bgp.BGPUpdate{PathAttributes: all}).IsEndOfRib()
+	s.sessions.Lock()
+	defer s.sessions.Unlock()
+	if o := s.senders[neighbor]; o != nil {
+		o.update, o.endOfRIB = true, o.endOfRIB || end
+	}
+}
+
+// noteDown notes that a session has ended.
+func (s *Speaker) noteDown(neighbor netip.Addr) {
+	s.sessions.Lock()
+	defer s.sessions.Unlock()
+	if o := s.senders[neighbor]; o != nil {
+		o.ended = true
+	}
+}
+
+// checkSender restarts a neighbour whose session should have sent messages but has not.
+func (s *Speaker) checkSender(neighbor netip.Addr, o *sender) {
+	var established, graceful, paths bool
+	err := s.server.ListPeer(s.ctx, &api.ListPeerRequest{Address: neighbor.String(), EnableAdvertised: true}, func(p *api.Peer) {
+		established = p.GetState().GetSessionState() == api.PeerState_SESSION_STATE_ESTABLISHED
+		for _, f := range p.GetAfiSafis() {
+			graceful = graceful || f.GetMpGracefulRestart().GetState().GetReceived()
+			paths = paths || f.GetState().GetAdvertised() > 0
+		}
+	})
+	s.sessions.Lock()
+	works := o.endOfRIB || o.update && !graceful || !graceful && !paths
+	current := s.senders[neighbor] == o
+	s.sessions.Unlock()
+	if err == nil && established && current && !works {
+		s.log.Warn("GoBGP sends nothing in the BGP session; the session starts again", "neighbor", neighbor)
+		s.restart(neighbor)
+	}
+}
