@@ -45,15 +45,19 @@ type bgpSessions struct {
 	last      resolved
 	savedAt   time.Time
 	savePause time.Duration
-	frugal    bool   // see saveMemory
-	saved     bool   // the paths of this speaker are on disk
-	version   uint64 // version of the paths on disk, if saved
+	frugal    bool    // see saveMemory
+	saved     edition // of the paths on disk
+}
+
+// edition is a version of the paths that a speaker has received. If speaker is nil, they are those of the agent's last run.
+type edition struct {
+	speaker *bgp.Speaker
+	version uint64
 }
 
 // resolved is a result of external, with its inputs.
 type resolved struct {
-	speaker     *bgp.Speaker
-	version     uint64
+	edition
 	node        model.Node
 	networks    []model.Network
 	nodes       []model.Node
@@ -85,12 +89,13 @@ func (b *bgpSessions) external(s model.Slice, unreachable func(netip.Addr) strin
 		return nil
 	}
 	here := slices.DeleteFunc(slices.Clone(s.Networks), func(n model.Network) bool { return len(s.On(n.Name, self.Name)) == 0 })
-	next := resolved{speaker: b.speaker, node: self, networks: here, nodes: s.Nodes, paths: b.stale, unreachable: map[netip.Addr]string{}}
+	next := resolved{edition: edition{speaker: b.speaker}, node: self, networks: here, nodes: s.Nodes, paths: b.stale, unreachable: map[netip.Addr]string{}}
+	var changes bgp.Changes
 	if b.speaker != nil {
-		if next.version = b.speaker.Version(); next.version == b.last.version && b.speaker == b.last.speaker && reflect.DeepEqual(here, b.last.networks) {
+		if next.version = b.speaker.Version(); next.edition == b.last.edition && reflect.DeepEqual(here, b.last.networks) {
 			next.paths = b.last.paths
 		} else {
-			next.paths = b.speaker.ReceivedFor(here)
+			next.paths, changes = b.speaker.ReceivedFor(here)
 			b.saveMemory()
 		}
 	}
@@ -100,8 +105,9 @@ func (b *bgpSessions) external(s model.Slice, unreachable func(netip.Addr) strin
 			next.unreachable[hop] = unreachable(hop)
 		}
 	}
-	if b.last.routes != nil && next.speaker == b.last.speaker && next.version == b.last.version && maps.Equal(next.unreachable, b.last.unreachable) &&
-		reflect.DeepEqual(next.node, b.last.node) && reflect.DeepEqual(next.networks, b.last.networks) && reflect.DeepEqual(next.nodes, b.last.nodes) {
+	same := b.last.routes != nil && next.speaker == b.last.speaker && maps.Equal(next.unreachable, b.last.unreachable) &&
+		reflect.DeepEqual(next.node, b.last.node) && reflect.DeepEqual(next.networks, b.last.networks) && reflect.DeepEqual(next.nodes, b.last.nodes)
+	if same && next.version == b.last.version {
 		return b.last.routes
 	}
 	limits := b.config.Limits.WithDefaults()
@@ -109,7 +115,11 @@ func (b *bgpSessions) external(s model.Slice, unreachable func(netip.Addr) strin
 		Node: self, Networks: here, Nodes: s.Nodes, MaxRoutes: maxExternal(limits),
 		Unreachable: func(a netip.Addr) string { return next.unreachable[a] },
 	}
-	next.routes, _ = site.Resolve(next.paths)
+	if same && changes != nil {
+		next.routes = site.Update(b.last.routes, next.paths, changes)
+	} else {
+		next.routes, _ = site.Resolve(next.paths)
+	}
 	if b.last.routes != nil && next.routes.Equal(b.last.routes) {
 		next.routes = b.last.routes // the same pointer: the tables are not compiled again
 	}
@@ -134,7 +144,7 @@ func (b *bgpSessions) gone() map[netip.Addr]bool {
 	if b.speaker == nil || b.last.routes == nil {
 		return all
 	}
-	for _, s := range b.last.routes.Senders { // the next hops of all routes
+	for _, s := range b.last.routes.Senders() {
 		if !b.speaker.Reaches(s.Address) {
 			all[s.Address] = true
 		}
@@ -159,7 +169,7 @@ func (b *bgpSessions) follow(p *reconcile.Pass) {
 	if !has || self.BGP == nil {
 		if b.node != nil || b.stale != nil {
 			b.end(false, "")
-			b.node, b.stale = nil, nil
+			b.node, b.stale, b.saved = nil, nil, edition{}
 			b.warn(b.kept.SavePaths(nil))
 		}
 		return
@@ -199,7 +209,7 @@ func (b *bgpSessions) start(self model.Node, paths []bgp.Path) {
 	b.mu.Lock()
 	b.speaker, b.why = s, ""
 	b.mu.Unlock()
-	b.stale, b.saved = nil, false
+	b.stale = nil
 }
 
 // end ends the sessions. why says why the node has no sessions although it has BGP; "" if it has no BGP, or
@@ -217,19 +227,17 @@ func (b *bgpSessions) end(graceful bool, why string) {
 	}
 }
 
-// save writes the neighbours' paths to disk if they have changed, for the next run of the agent. Unless now
-// is true, it does so at most once in b.savePause.
+// save writes the neighbours' paths of the last pass to disk if they have changed, for the next run of the agent. Unless
+// now is true, it does so at most once in b.savePause.
 func (b *bgpSessions) save(now bool) {
-	if b.speaker == nil || !now && time.Since(b.savedAt) < b.savePause {
-		return
-	}
-	version := b.speaker.Version()
-	if b.saved && b.version == version {
+	if b.saved == b.last.edition || !now && time.Since(b.savedAt) < b.savePause {
 		return
 	}
 	begin := time.Now()
-	err := b.kept.SavePaths(b.speaker.ReceivedFor(b.last.networks))
-	b.saved, b.version, b.savedAt = err == nil, version, time.Now()
+	err := b.kept.SavePaths(b.last.paths)
+	if b.savedAt = time.Now(); err == nil {
+		b.saved = b.last.edition
+	}
 	b.savePause = max(savePause, saveShare*time.Since(begin))
 	b.warn(err)
 }

@@ -66,9 +66,9 @@ func (s Site) Explain(paths []Path, ignored map[fib.ExternalDestination]string) 
 			if why != "" {
 				continue
 			}
-			why = ignored[d.external()]
+			why = ignored[d]
 			at := slices.IndexFunc(n.Subnets, func(s netip.Prefix) bool {
-				return d.prefix.IsValid() && s.Contains(d.prefix.Addr()) && d.prefix.IsSingleIP()
+				return d.Prefix.IsValid() && s.Contains(d.Prefix.Addr()) && d.Prefix.IsSingleIP()
 			})
 			switch {
 			case why != "":
@@ -89,22 +89,64 @@ func (v *Verdict) note(format string, args ...any) {
 	v.Why += fmt.Sprintf(format, args...)
 }
 
-func (s Site) resolve(paths []Path, ignored map[fib.ExternalDestination]string) (*fib.External, []Verdict) {
-	r := resolver{Site: s, ignored: ignored, fleet: map[netip.Addr]string{}, groups: make(map[destination][]int, len(paths)), verdicts: make([]Verdict, 0, len(paths))}
-	for _, n := range s.Nodes {
-		for _, a := range n.Underlay {
-			r.fleet[a] = n.Name
+// Update returns the routes that Resolve chooses. last are those that it chose for the same site before some paths changed.
+// It looks only at the paths to the changed destinations, unless there may be more than MaxRoutes.
+func (s Site) Update(last *fib.External, paths []Path, changed Changes) *fib.External {
+	if s.MaxRoutes > 0 && len(last.Routes)+len(changed)*len(s.Networks) > s.MaxRoutes {
+		x, _ := s.Resolve(paths)
+		return x
+	}
+	r := s.resolver(0)
+	r.MaxRoutes, r.only = 0, changed
+	for i := range paths {
+		if changed.concern(&paths[i]) {
+			r.add(&paths[i])
 		}
 	}
+	routes := r.choose().Routes
+	for _, n := range s.Networks {
+		for d := range changed {
+			if d.Network = n.Name; r.groups[d] == nil {
+				routes = append(routes, fib.ExternalRoute{ExternalDestination: d})
+			}
+		}
+	}
+	slices.SortFunc(routes, func(a, b fib.ExternalRoute) int { return compareRoutes(&a, &b) })
+	return &fib.External{Routes: merge(last.Routes, routes, compareRoutes, func(r *fib.ExternalRoute) bool { return len(r.Via) > 0 })}
+}
+
+func compareRoutes(a, b *fib.ExternalRoute) int {
+	return compareDestinations(a.ExternalDestination, b.ExternalDestination)
+}
+
+func compareDestinations(a, b destination) int {
+	return cmp.Or(strings.Compare(a.Network, b.Network), a.Prefix.Compare(b.Prefix), slices.Compare(a.MAC[:], b.MAC[:]))
+}
+
+func (s Site) resolve(paths []Path, ignored map[fib.ExternalDestination]string) (*fib.External, []Verdict) {
+	r := s.resolver(len(paths))
+	r.ignored = ignored
 	for i := range paths {
 		r.add(&paths[i])
 	}
 	return r.choose(), r.verdicts
 }
 
+// resolver returns a resolver for about n paths.
+func (s Site) resolver(n int) *resolver {
+	r := &resolver{Site: s, fleet: map[netip.Addr]string{}, groups: make(map[destination][]int, n), verdicts: make([]Verdict, 0, n)}
+	for _, n := range s.Nodes {
+		for _, a := range n.Underlay {
+			r.fleet[a] = n.Name
+		}
+	}
+	return r
+}
+
 type resolver struct {
 	Site
 	ignored  map[fib.ExternalDestination]string
+	only     Changes               // destinations that matter; nil: all
 	fleet    map[netip.Addr]string // names of the fleet's nodes by underlay address
 	verdicts []Verdict
 	groups   map[destination][]int // indexes in verdicts of the usable paths to each destination
@@ -112,14 +154,31 @@ type resolver struct {
 
 // destination is a prefix or MAC address of a network. If it has neither, it stands for broadcast,
 // unknown unicast and multicast.
-type destination struct {
-	network string
-	prefix  netip.Prefix
-	mac     model.MAC
+type destination = fib.ExternalDestination
+
+// Changes are the destinations, without networks, of paths that have changed.
+type Changes map[destination]bool
+
+// destinations calls yield with the destinations that a path can have, without networks.
+func (p *Path) destinations(yield func(destination) bool) {
+	_ = (!p.Prefix.IsValid() || yield(destination{Prefix: p.Prefix})) &&
+		(p.Kind != Station || yield(destination{MAC: p.MAC})) &&
+		(p.Kind != Multicast || yield(destination{}))
 }
 
-func (d destination) external() fib.ExternalDestination {
-	return fib.ExternalDestination{Network: d.network, Prefix: d.prefix, MAC: d.mac}
+func (c Changes) add(p *Path) {
+	for d := range p.destinations {
+		c[d] = true
+	}
+}
+
+func (c Changes) concern(p *Path) bool {
+	for d := range p.destinations {
+		if c[d] {
+			return true
+		}
+	}
+	return false
 }
 
 // add decides whether the node can use a path, without comparing it with other paths.
@@ -129,6 +188,9 @@ func (r *resolver) add(p *Path) {
 	if v.Why = r.judge(&v, len(importers) > 0); v.Why == "" {
 		for _, n := range importers {
 			d, why := destinationIn(n, p)
+			if r.only != nil && !r.only[destination{Prefix: d.Prefix, MAC: d.MAC}] {
+				continue
+			}
 			var value uint32
 			if why == "" {
 				value, why = v.value(d)
@@ -137,7 +199,7 @@ func (r *resolver) add(p *Path) {
 				v.Why = why
 				continue
 			}
-			if v.Value == 0 || !d.prefix.IsValid() {
+			if v.Value == 0 || !d.Prefix.IsValid() {
 				v.Value = value
 			}
 			v.Networks = append(v.Networks, n.Name)
@@ -215,7 +277,7 @@ func (r *resolver) defaultEncapsulation(v *Verdict, offered []model.Encapsulatio
 // value returns the label or VNI of packets to a destination, or why the path has none. Routed packets
 // to a Station have the second label of the path (RFC 9135).
 func (v *Verdict) value(d destination) (value uint32, why string) {
-	if value = v.Label; v.Kind == Station && d.prefix.IsValid() {
+	if value = v.Label; v.Kind == Station && d.Prefix.IsValid() {
 		value = v.RoutedLabel
 	}
 	if v.Encapsulation == model.VXLAN {
@@ -235,18 +297,18 @@ func (v *Verdict) value(d destination) (value uint32, why string) {
 
 // destinationIn returns the destination of a path in a network, or why the network cannot use the path.
 func destinationIn(n *model.Network, p *Path) (d destination, why string) {
-	d.network = n.Name
+	d.Network = n.Name
 	switch {
 	case p.Kind == VPN, p.Kind == Prefix:
-		if d.prefix = p.Prefix; !n.Routes() {
+		if d.Prefix = p.Prefix; !n.Routes() {
 			return d, fmt.Sprintf("network %s only bridges", n.Name)
 		}
 	case n.Bridges():
-		if d.mac = p.MAC; p.Kind == Station && (!p.MAC.IsUnicast() || p.MAC == model.RouterMAC) {
+		if d.MAC = p.MAC; p.Kind == Station && (!p.MAC.IsUnicast() || p.MAC == model.RouterMAC) {
 			return d, fmt.Sprintf("%s is not the MAC address of a station", p.MAC)
 		}
 	case p.Kind == Station && p.Prefix.IsValid() && p.RoutedLabel != 0:
-		d.prefix = p.Prefix
+		d.Prefix = p.Prefix
 	default:
 		return d, fmt.Sprintf("network %s only routes", n.Name)
 	}
@@ -256,10 +318,7 @@ func destinationIn(n *model.Network, p *Path) (d destination, why string) {
 // choose returns a route to each destination, by its best paths.
 func (r *resolver) choose() *fib.External {
 	x := &fib.External{}
-	senders := map[fib.ExternalSender]bool{}
-	keys := slices.SortedFunc(maps.Keys(r.groups), func(a, b destination) int {
-		return cmp.Or(strings.Compare(a.network, b.network), a.prefix.Compare(b.prefix), slices.Compare(a.mac[:], b.mac[:]))
-	})
+	keys := slices.SortedFunc(maps.Keys(r.groups), compareDestinations)
 	for _, d := range keys {
 		slices.SortStableFunc(r.groups[d], func(i, j int) int {
 			a, b := &r.verdicts[i], &r.verdicts[j]
@@ -269,29 +328,30 @@ func (r *resolver) choose() *fib.External {
 	without := r.aboveLimit(keys)
 	for _, d := range keys {
 		group := r.groups[d]
-		why := r.ignored[d.external()]
+		why := r.ignored[d]
 		if without[d] {
 			why = fmt.Sprintf("this node already uses %d routes of other routers; raise limits.routes, limits.prefixes and limits.bridge in its configuration", r.MaxRoutes)
 		}
 		if why != "" {
 			for _, i := range group {
 				v := &r.verdicts[i]
-				if v.Networks = slices.DeleteFunc(v.Networks, func(n string) bool { return n == d.network }); v.State == Unused {
+				if v.Networks = slices.DeleteFunc(v.Networks, func(n string) bool { return n == d.Network }); v.State == Unused {
 					v.Why = why
 				}
 			}
 			continue
 		}
-		route := fib.ExternalRoute{Network: d.network, Prefix: d.prefix, MAC: d.mac}
+		route := fib.ExternalRoute{ExternalDestination: d}
 		for _, i := range group {
 			r.verdicts[i].join(d, &r.verdicts[group[0]], &route)
-			senders[fib.ExternalSender{Network: d.network, Address: r.verdicts[i].NextHop}] = true
+		}
+		for _, i := range group {
+			if hop := r.verdicts[i].NextHop; !slices.ContainsFunc(route.Via, func(v fib.ExternalVia) bool { return v.Address == hop }) {
+				route.Backups = append(route.Backups, hop)
+			}
 		}
 		x.Routes = append(x.Routes, route)
 	}
-	x.Senders = slices.SortedFunc(maps.Keys(senders), func(a, b fib.ExternalSender) int {
-		return cmp.Or(strings.Compare(a.Network, b.Network), a.Address.Compare(b.Address))
-	})
 	return x
 }
 
@@ -325,11 +385,11 @@ func (r *resolver) rank(v *Verdict) int { return slices.Index(r.Node.Encapsulati
 func (v *Verdict) join(d destination, best *Verdict, route *fib.ExternalRoute) {
 	value, _ := v.value(d)
 	via := fib.ExternalVia{Endpoint: fib.Endpoint{Address: v.NextHop, Encapsulation: v.Encapsulation}, Label: value}
-	if v.Encapsulation == model.VXLAN && d.prefix.IsValid() {
+	if v.Encapsulation == model.VXLAN && d.Prefix.IsValid() {
 		via.RouterMAC = v.RouterMAC
 	}
-	broadcast, limit := !d.prefix.IsValid() && d.mac.IsZero(), model.MaxECMP
-	if !d.mac.IsZero() {
+	broadcast, limit := !d.Prefix.IsValid() && d.MAC.IsZero(), model.MaxECMP
+	if !d.MAC.IsZero() {
 		limit = 1
 	}
 	why := ""

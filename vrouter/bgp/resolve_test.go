@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -121,7 +122,7 @@ func expected(s model.State) (all []string) {
 			case ethernet:
 				v.Label = network.EthernetLabel()
 			}
-			all = append(all, plain([]fib.ExternalRoute{{Network: network.Name, Prefix: prefix, MAC: mac, Via: []fib.ExternalVia{v}}})...)
+			all = append(all, plain([]fib.ExternalRoute{{ExternalDestination: destination{Network: network.Name, Prefix: prefix, MAC: mac}, Via: []fib.ExternalVia{v}}})...)
 			return
 		}
 	}
@@ -229,8 +230,8 @@ func TestTheBestPathsAreUsedTogether(t *testing.T) {
 		if v := verdicts[0]; v.State != Backup || v.Why != "the path by 10.0.1.2 is better" || verdicts[1].State != Used || verdicts[1].Why != "" {
 			t.Errorf("%s: the verdicts are %+v, want a backup and two used paths", name, verdicts)
 		}
-		if len(x.Senders) != 3 {
-			t.Errorf("%s: the senders are %+v, want all three routers", name, x.Senders)
+		if len(x.Senders()) != 3 {
+			t.Errorf("%s: the senders are %+v, want all three routers", name, x.Senders())
 		}
 	}
 	x, verdicts := testSite().Resolve([]Path{by(1, func(p *Path) { p.LongLivedStale, p.LocalPref = true, 200 }), by(2, nil)})
@@ -398,6 +399,84 @@ func TestTheOrderOfPathsDoesNotMatter(t *testing.T) {
 		if diff := gocmp.Diff(want, got, compareAddresses); diff != "" {
 			t.Fatalf("seed %d: another order of the paths gives other routes (-want +got):\n%s", seed, diff)
 		}
+	}
+}
+
+// After some paths have changed, Update returns the routes that Resolve returns.
+func TestUpdateEqualsResolve(t *testing.T) {
+	limited := 0
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 41))
+		site := testSite()
+		site.Networks[2].Import = append(site.Networks[2].Import, site.Networks[0].Import...)
+		site.MaxRoutes = r.IntN(2) * 12
+		targets := map[model.RouteTarget]bool{}
+		for _, n := range site.Networks {
+			for _, to := range n.Import {
+				targets[to] = true
+			}
+		}
+		table, last := newTable(nil), &fib.External{}
+		for step := range 30 {
+			for range 1 + r.IntN(6) {
+				p := path(fmt.Sprintf("10.9.%d.0/24", r.IntN(8)), func(p *Path) {
+					p.NextHop = netip.AddrFrom4([4]byte{10, 0, 1, byte(1 + r.IntN(3))})
+					p.RD[7], p.LocalPref, p.Label = byte(r.IntN(3)), uint32(100+r.IntN(2)), uint32(14+r.IntN(20))
+					switch r.IntN(4) {
+					case 0:
+						station(p)
+						p.MAC[5] = byte(r.IntN(4))
+						if r.IntN(2) == 0 {
+							p.Prefix, p.RoutedLabel = netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 9, 0, byte(r.IntN(4))}), 32), uint32(r.IntN(2)*20)
+						}
+					case 1:
+						station(p)
+						p.Kind, p.MAC, p.Origin = Multicast, model.MAC{}, p.NextHop
+					}
+					p.Targets = []model.RouteTarget{target(fmt.Sprintf("64512:%d", 1+r.IntN(4)))}
+				})
+				if r.IntN(3) == 0 {
+					table.Withdraw(p.Key())
+				} else {
+					table.Put(p)
+				}
+			}
+			paths, changes := table.PathsTo(targets)
+			all := slices.DeleteFunc(table.Paths(), func(p Path) bool { return !targets[p.Targets[0]] })
+			if !reflect.DeepEqual(all, paths) || changes == nil && step > 0 {
+				t.Fatalf("seed %d: after the changes %v, the paths to the targets differ from the table (-want +got):\n%s", seed, changes, gocmp.Diff(all, paths, compareAddresses))
+			}
+			want, _ := site.Resolve(paths)
+			if got := site.Update(last, paths, changes); changes != nil && !got.Equal(want) {
+				t.Fatalf("seed %d: the routes after the changes %v differ (-want +got):\n%s", seed, changes, gocmp.Diff(want, got, compareAddresses))
+			}
+			limited += toInt(len(want.Routes) == site.MaxRoutes)
+			last = want
+		}
+	}
+	if limited < 100 {
+		t.Errorf("only %d results have MaxRoutes routes, want at least 100", limited)
+	}
+}
+
+// The work for a withdrawal among many routes does not grow with their number: it resolves only the paths to its prefix.
+func TestAWithdrawalResolvesOnlyItsPrefix(t *testing.T) {
+	site, table, p := testSite(), newTable(nil), netip.MustParseAddr("11.0.0.0")
+	targets := map[model.RouteTarget]bool{target("64512:1"): true}
+	for range 10_000 {
+		table.Put(path(p.String()+"/32", nil))
+		p = p.Next()
+	}
+	paths, _ := table.PathsTo(targets)
+	routes, _ := site.Resolve(paths)
+	allocs := testing.AllocsPerRun(1, func() { // runs it twice
+		p = p.Prev()
+		table.Withdraw(Key{router, model.VPNv4, VPN, model.RouteDistinguisher{}, netip.PrefixFrom(p, 32), model.MAC{}, netip.Addr{}})
+		paths, changes := table.PathsTo(targets)
+		routes = site.Update(routes, paths, changes)
+	})
+	if len(routes.Routes) != 9_998 || allocs > 200 {
+		t.Errorf("a withdrawal among 10,000 routes leaves %d of them after 2, and allocates %.0f objects; want 9,998 and at most 200", len(routes.Routes), allocs)
 	}
 }
 

@@ -432,8 +432,9 @@ func (s *Speaker) Received() []Path {
 	return s.table.Paths()
 }
 
-// ReceivedFor returns the paths that one of the networks imports, sorted. A reflector can announce many others.
-func (s *Speaker) ReceivedFor(networks []model.Network) []Path {
+// ReceivedFor returns the paths that one of the networks imports, sorted. A reflector can announce many others. It also
+// returns the changes since the last call; nil if the networks imported other targets then, or for the first call.
+func (s *Speaker) ReceivedFor(networks []model.Network) ([]Path, Changes) {
 	targets := map[model.RouteTarget]bool{}
 	for _, n := range networks {
 		for _, t := range n.Import {

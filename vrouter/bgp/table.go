@@ -31,7 +31,8 @@ type table struct {
 	hops      map[netip.Addr]int // of paths, by next hop
 
 	targets map[model.RouteTarget]bool // of the last call of PathsTo
-	chosen  map[key]bool               // paths with one of these targets
+	last    []Path                     // its result, which callers keep
+	changed map[key]bool               // paths with one of these targets that were put or withdrawn since
 }
 
 // source is a neighbour and the family of some of its paths.
@@ -77,7 +78,7 @@ var kinds = []Kind{VPN, Station, Multicast, Prefix}
 
 // newTable returns a table with the paths of the agent's previous run, which become stale.
 func newTable(stale []Path) *table {
-	t := &table{paths: map[key]value{}, numbers: map[attributes]uint32{}, counts: map[source]int{}, hops: map[netip.Addr]int{}, chosen: map[key]bool{}}
+	t := &table{paths: map[key]value{}, numbers: map[attributes]uint32{}, counts: map[source]int{}, hops: map[netip.Addr]int{}, changed: map[key]bool{}}
 	for _, p := range stale {
 		p.Stale = true
 		t.Put(p)
@@ -119,18 +120,9 @@ func attributesOf(p *Path) attributes {
 	return a
 }
 
-// path returns the path with a key.
+// path returns the path with a key. It has only the fields of the key if the table does not have it.
 func (t *table) path(k key) Path {
-	v := t.paths[k]
-	a := &t.sets[v.set]
-	p := Path{
-		Family: a.family, Kind: kinds[k.kind], RD: k.rd, MAC: k.mac, NextHop: a.nextHop, Label: v.label, RoutedLabel: v.routed, RouterMAC: a.routerMAC,
-		Unusable: a.unusable, Neighbor: a.neighbor, LocalPref: a.localPref, MED: a.med, ASPath: a.asPath, Source: a.origin, External: a.external, Stale: a.stale,
-		Kept: a.kept, LongLivedStale: a.longLived,
-	}
-	if a.communities != "" {
-		p.Communities = strings.Split(a.communities, "\n")
-	}
+	p := Path{Family: model.BGPFamilies[k.family], Kind: kinds[k.kind], RD: k.rd, MAC: k.mac, Neighbor: t.neighbors[k.neighbor]}
 	address := netip.AddrFrom16(k.address)
 	if k.v4 {
 		address = address.Unmap()
@@ -139,6 +131,17 @@ func (t *table) path(k key) Path {
 		p.Origin = address
 	} else if k.bits >= 0 {
 		p.Prefix = netip.PrefixFrom(address, int(k.bits))
+	}
+	v, has := t.paths[k]
+	if !has {
+		return p
+	}
+	a := &t.sets[v.set]
+	p.NextHop, p.Label, p.RoutedLabel, p.RouterMAC, p.Unusable = a.nextHop, v.label, v.routed, a.routerMAC, a.unusable
+	p.LocalPref, p.MED, p.ASPath, p.Source, p.External = a.localPref, a.med, a.asPath, a.origin, a.external
+	p.Stale, p.Kept, p.LongLivedStale = a.stale, a.kept, a.longLived
+	if a.communities != "" {
+		p.Communities = strings.Split(a.communities, "\n")
 	}
 	for b := range slices.Chunk([]byte(a.targets), 8) {
 		p.Targets = append(p.Targets, model.RouteTarget(b))
@@ -165,9 +168,7 @@ func (t *table) Put(p Path) int {
 	}
 	t.paths[k] = value{p.Label, p.RoutedLabel, set}
 	t.count(set, 1)
-	if t.sets[set].hasOneOf(t.targets) {
-		t.chosen[k] = true
-	}
+	t.note(k)
 	return t.counts[a.source]
 }
 
@@ -190,11 +191,24 @@ func (t *table) Withdraw(k Key) bool { return t.withdraw(t.keyOf(k)) }
 func (t *table) withdraw(k key) bool {
 	v, has := t.paths[k]
 	if has {
+		t.note(k)
 		delete(t.paths, k)
-		delete(t.chosen, k)
 		t.count(v.set, -1)
 	}
 	return has
+}
+
+// note records a change of a path if PathsTo returns it.
+func (t *table) note(k key) {
+	if t.isWanted(k) {
+		t.changed[k] = true
+	}
+}
+
+// isWanted reports whether a path has one of the targets of the last call of PathsTo.
+func (t *table) isWanted(k key) bool {
+	v, has := t.paths[k]
+	return has && t.sets[v.set].hasOneOf(t.targets)
 }
 
 // drop removes the paths with attributes for which gone returns true.
@@ -250,33 +264,56 @@ func (a *attributes) hasOneOf(targets map[model.RouteTarget]bool) bool {
 }
 
 // Paths returns all paths, sorted. The result is never nil.
-func (t *table) Paths() []Path { return sorted(t, maps.Keys(t.paths), len(t.paths)) }
+func (t *table) Paths() []Path { return t.sorted(maps.Keys(t.paths), len(t.paths)) }
 
-// PathsTo returns the paths that have one of the targets, sorted. If the targets are those of the last call, it does not
-// look at the other paths. The result is never nil.
-func (t *table) PathsTo(targets map[model.RouteTarget]bool) []Path {
+// PathsTo returns the paths that have one of the targets, sorted, and the changes since the last call. If the targets are
+// those of the last call, it looks only at the paths that have changed. Otherwise the changes are nil.
+func (t *table) PathsTo(targets map[model.RouteTarget]bool) ([]Path, Changes) {
+	changes := Changes{}
 	if !maps.Equal(targets, t.targets) {
-		t.targets, t.chosen = targets, map[key]bool{}
+		t.targets, t.last, t.changed, changes = targets, nil, map[key]bool{}, nil
 		has := make([]bool, len(t.sets))
 		for i := range t.sets {
 			has[i] = t.sets[i].hasOneOf(targets)
 		}
 		for k, v := range t.paths {
 			if has[v.set] {
-				t.chosen[k] = true
+				t.changed[k] = true
 			}
 		}
 	}
-	return sorted(t, maps.Keys(t.chosen), len(t.chosen))
+	changed := t.sorted(maps.Keys(t.changed), len(t.changed))
+	for i := range changed {
+		if changes != nil {
+			changes.add(&changed[i])
+		}
+	}
+	t.last = merge(t.last, changed, compare, func(p *Path) bool { return t.isWanted(t.keyOf(p.Key())) })
+	t.changed = map[key]bool{}
+	return t.last, changes
 }
 
-func sorted(t *table, keys iter.Seq[key], n int) []Path {
+func (t *table) sorted(keys iter.Seq[key], n int) []Path {
 	all := make([]Path, 0, n)
 	for k := range keys {
 		all = append(all, t.path(k))
 	}
 	slices.SortFunc(all, func(a, b Path) int { return compare(&a, &b) })
 	return all
+}
+
+// merge returns a sorted list with each change in the place of the element that compares equal, or without this element
+// if stays returns false for the change. The changes are sorted. The result is never nil.
+func merge[E any](all, changes []E, compare func(a, b *E) int, stays func(*E) bool) []E {
+	merged := make([]E, 0, len(all)+len(changes))
+	for i := range changes {
+		at, replaces := slices.BinarySearchFunc(all, &changes[i], func(e E, c *E) int { return compare(&e, c) })
+		merged, all = append(merged, all[:at]...), all[at+toInt(replaces):]
+		if stays(&changes[i]) {
+			merged = append(merged, changes[i])
+		}
+	}
+	return append(merged, all...)
 }
 
 // compare orders paths by what they lead to, and then by their neighbour.

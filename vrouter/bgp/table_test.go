@@ -27,7 +27,7 @@ func TestATableHasThePathsOfTargets(t *testing.T) {
 		{map[model.RouteTarget]bool{other: true}, []string{"10.10.0.0/24", "10.11.0.0/24"}},
 		{map[model.RouteTarget]bool{target("64512:1"): true}, []string{"10.9.0.0/24", "10.11.0.0/24"}},
 	} {
-		paths := table.PathsTo(c.targets)
+		paths, _ := table.PathsTo(c.targets)
 		if c.targets == nil {
 			paths = table.Paths()
 		}
@@ -83,7 +83,7 @@ func TestATableReturnsPathsUnchanged(t *testing.T) {
 			t.Errorf("the first withdrawal of the path to %s removes no path, or the second does", p.Destination())
 		}
 	}
-	if len(table.paths)+len(table.numbers)+len(table.hops)+len(table.chosen) > 0 || len(table.free) != len(table.sets) {
+	if len(table.paths)+len(table.numbers)+len(table.hops)+len(table.changed) > 0 || len(table.free) != len(table.sets) {
 		t.Errorf("an empty table has %d paths, %d attributes and %d next hops; %d of %d sets are free", len(table.paths), len(table.numbers), len(table.hops), len(table.free), len(table.sets))
 	}
 }

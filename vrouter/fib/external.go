@@ -13,56 +13,69 @@ import (
 )
 
 // External has the routes that routers outside the fleet announce. It is immutable.
-type External struct {
-	Routes  []ExternalRoute
-	Senders []ExternalSender
-}
+type External struct{ Routes []ExternalRoute }
 
-// Equal reports whether a and b have the same routes and senders in the same order.
+// Equal reports whether a and b have the same routes in the same order.
 func (x *External) Equal(o *External) bool {
 	return slices.EqualFunc(x.Routes, o.Routes, func(a, b ExternalRoute) bool {
-		return a.Network == b.Network && a.Prefix == b.Prefix && a.MAC == b.MAC && slices.Equal(a.Via, b.Via)
-	}) && slices.Equal(x.Senders, o.Senders)
+		return a.ExternalDestination == b.ExternalDestination && slices.Equal(a.Via, b.Via) && slices.Equal(a.Backups, b.Backups)
+	})
 }
 
-// ExternalRoute is a route to a destination outside the fleet: a prefix or the MAC address of a station. A
-// route with neither is for broadcast, unknown unicast and multicast: each next hop gets a copy.
+// ExternalRoute is a route to a destination outside the fleet.
 type ExternalRoute struct {
-	Network string        `json:"network"`
-	Prefix  netip.Prefix  `json:"prefix,omitzero"`
-	MAC     model.MAC     `json:"mac,omitzero"`
-	Via     []ExternalVia `json:"via"` // equal next hops: at most model.MaxECMP to a prefix, one to a MAC address
+	ExternalDestination
+	Via     []ExternalVia // equal next hops: at most model.MaxECMP to a prefix, one to a MAC address
+	Backups []netip.Addr  // next hops of other paths, which may also send packets into the network
 }
 
-// ExternalDestination is the destination of an ExternalRoute.
+// ExternalDestination is a prefix or the MAC address of a station. A destination with neither is for broadcast,
+// unknown unicast and multicast: each next hop gets a copy.
 type ExternalDestination struct {
 	Network string
 	Prefix  netip.Prefix
 	MAC     model.MAC
 }
 
-// Destination returns the destination of a route.
-func (r *ExternalRoute) Destination() ExternalDestination {
-	return ExternalDestination{r.Network, r.Prefix, r.MAC}
-}
-
 // ExternalVia is a next hop, with the label or VNI that the router expects.
 type ExternalVia struct {
 	Endpoint
-	Label uint32 `json:"label"`
+	Label uint32
 }
 
 // Endpoint is a tunnel endpoint outside the fleet.
 type Endpoint struct {
-	Address       netip.Addr          `json:"address"`
-	Encapsulation model.Encapsulation `json:"encapsulation"`
-	RouterMAC     model.MAC           `json:"router_mac,omitzero"` // inner MAC address of routed VXLAN; zero: model.RouterMAC
+	Address       netip.Addr
+	Encapsulation model.Encapsulation
+	RouterMAC     model.MAC // inner MAC address of routed VXLAN; zero: model.RouterMAC
 }
 
 // ExternalSender is a router that may send packets with any source address into a network.
 type ExternalSender struct {
 	Network string
 	Address netip.Addr
+}
+
+// Senders returns the next hops of all routes, sorted.
+func (x *External) Senders() []ExternalSender {
+	all, last := map[ExternalSender]bool{}, ExternalSender{}
+	add := func(network string, a netip.Addr) {
+		if s := (ExternalSender{network, a}); s != last {
+			all[s], last = true, s
+		}
+	}
+	for i := range x.Routes {
+		r := &x.Routes[i]
+		for _, v := range r.Via {
+			add(r.Network, v.Address)
+		}
+		for _, a := range r.Backups {
+			add(r.Network, a)
+		}
+	}
+	return slices.SortedFunc(maps.Keys(all), func(a, b ExternalSender) int {
+		return cmp.Or(strings.Compare(a.Network, b.Network), a.Address.Compare(b.Address))
+	})
 }
 
 // routerPrefix is the prefix of the names of external routers in tables that also name nodes and gateways.
@@ -102,7 +115,7 @@ func (c *compiler) externalPeers() {
 	for _, e := range endpoints {
 		c.externalTunnel(e, *needs[e])
 	}
-	for _, s := range c.facts.External.Senders {
+	for _, s := range c.facts.External.Senders() {
 		if n := c.here[s.Network]; n != nil {
 			c.externalRemote(s.Address, nil, c.self.Tunnels()...)
 			c.allowAnySource(n, c.remoteID(c.remoteAt(s.Address)))
@@ -195,7 +208,7 @@ func (n *network) subnetOver(p netip.Prefix) (of *network, subnet netip.Prefix) 
 
 // ignoreExternal warns about an external route that the node does not use because of an object of the fleet.
 func (c *compiler) ignoreExternal(r ExternalRoute, why string) {
-	c.ignored[r.Destination()] = why
+	c.ignored[r.ExternalDestination] = why
 	to := r.MAC.String()
 	if r.Prefix.IsValid() {
 		to = r.Prefix.String()

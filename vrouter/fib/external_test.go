@@ -40,7 +40,11 @@ func by(address string, e model.Encapsulation, label uint32) ExternalVia {
 
 // to returns a route of network red.
 func to(prefix string, via ...ExternalVia) ExternalRoute {
-	return ExternalRoute{Network: "red", Prefix: netip.MustParsePrefix(prefix), Via: via}
+	return externalTo("red", netip.MustParsePrefix(prefix), model.MAC{}, via...)
+}
+
+func externalTo(network string, p netip.Prefix, mac model.MAC, via ...ExternalVia) ExternalRoute {
+	return ExternalRoute{ExternalDestination: ExternalDestination{network, p, mac}, Via: via}
 }
 
 // compileRouters returns node a's tables with external routes, and the warnings.
@@ -68,11 +72,10 @@ func TestExternalRoutesUseTheirRouters(t *testing.T) {
 	tables, warnings := compileRouters(t, &External{
 		Routes: []ExternalRoute{
 			to("10.9.0.0/16", one), to("10.10.0.0/16", one, two), to("10.11.0.0/16", one, two),
-			{Network: "wire", MAC: model.MAC{2, 5: 9}, Via: []ExternalVia{by("192.0.2.253", model.VXLAN, 6001)}},
-			{Network: "wire", Via: []ExternalVia{by("192.0.2.253", model.VXLAN, 6001), by("192.0.2.254", model.MPLSoUDP, 301)}},
-			{Network: "elsewhere", Prefix: netip.MustParsePrefix("10.9.0.0/16"), Via: []ExternalVia{one}},
+			externalTo("wire", netip.Prefix{}, model.MAC{2, 5: 9}, by("192.0.2.253", model.VXLAN, 6001)),
+			externalTo("wire", netip.Prefix{}, model.MAC{}, by("192.0.2.253", model.VXLAN, 6001), by("192.0.2.254", model.MPLSoUDP, 301)),
+			externalTo("elsewhere", netip.MustParsePrefix("10.9.0.0/16"), model.MAC{}, one),
 		},
-		Senders: []ExternalSender{{"red", one.Address}, {"red", two.Address}, {"wire", one.Address}},
 	}, nil)
 	if len(warnings) > 0 {
 		t.Errorf("the warnings are %q, want none", warnings)
@@ -119,7 +122,7 @@ func TestTheFleetsRoutesOverrideExternalOnes(t *testing.T) {
 	plain, _ := compileRouters(t, nil, nil)
 	tables, warnings := compileRouters(t, &External{Routes: []ExternalRoute{
 		to("10.8.0.0/16", via), to("10.1.0.2/32", via), to("10.1.0.9/32", via), to("10.1.0.1/32", via), to("10.1.0.7/32", via),
-		{Network: "wire", MAC: model.MAC{2, 5: 2}, Via: []ExternalVia{via}},
+		externalTo("wire", netip.Prefix{}, model.MAC{2, 5: 2}, via),
 	}}, nil)
 	for _, p := range []string{"10.8.0.0/16", "10.1.0.2/32", "10.1.0.1/32", "10.1.0.9/32"} {
 		key := RouteKey{1, netip.MustParsePrefix(p)}
@@ -218,7 +221,7 @@ func TestNetworksThatImportLeaveRoomForTunnels(t *testing.T) {
 // Routes are equal only if all their parts are.
 func TestChangedExternalRoutesAreNotEqual(t *testing.T) {
 	of := func(change func(*External)) *External {
-		x := &External{Routes: []ExternalRoute{to("10.9.0.0/16", by("192.0.2.253", model.VXLAN, 5001))}, Senders: []ExternalSender{{"red", netip.MustParseAddr("192.0.2.253")}}}
+		x := &External{Routes: []ExternalRoute{to("10.9.0.0/16", by("192.0.2.253", model.VXLAN, 5001))}}
 		change(x)
 		return x
 	}
@@ -234,7 +237,7 @@ func TestChangedExternalRoutesAreNotEqual(t *testing.T) {
 		"MAC address": func(x *External) { x.Routes[0].MAC[5]++ },
 		"network":     func(x *External) { x.Routes[0].Network = "wire" },
 		"route":       func(x *External) { x.Routes = nil },
-		"sender":      func(x *External) { x.Senders = nil },
+		"backup":      func(x *External) { x.Routes[0].Backups = []netip.Addr{{}} },
 	} {
 		if same.Equal(of(change)) {
 			t.Errorf("routes with a different %s are equal", name)
@@ -246,8 +249,7 @@ func TestChangedExternalRoutesAreNotEqual(t *testing.T) {
 func TestTablesWithoutARouter(t *testing.T) {
 	one, two := by("192.0.2.253", model.VXLAN, 5001), by("192.0.2.254", model.VXLAN, 5001)
 	tables, _ := compileRouters(t, &External{
-		Routes:  []ExternalRoute{to("10.9.0.0/16", one, two), to("10.10.0.0/16", one)},
-		Senders: []ExternalSender{{"red", one.Address}, {"red", two.Address}},
+		Routes: []ExternalRoute{to("10.9.0.0/16", one, two), to("10.10.0.0/16", one)},
 	}, nil)
 	c := &Compiled{Tables: tables}
 	for _, a := range []string{"192.0.2.1", "192.0.2.9"} { // the node itself, and an address that no router has
