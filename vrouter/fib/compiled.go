@@ -31,6 +31,14 @@ type tally struct{ ports, addresses int }
 
 func placeOf(p *model.Port) place { return place{p.Node, p.Network} }
 
+// size returns the number of routes without those to ports on other nodes. c can be nil.
+func (c *Compiled) size() int {
+	if c == nil {
+		return 0
+	}
+	return len(c.Routes)
+}
+
 // countPorts counts the ports of each place. c, which can be nil, has earlier counts.
 func (c *Compiled) countPorts(ports []*model.Port) map[place]tally {
 	count, before := map[place]tally{}, []*model.Port(nil)

@@ -86,7 +86,7 @@ const tunnelPrefix = "tunnel "
 
 // external has the external routes of this node's networks, and the tunnels to the routers.
 type external struct {
-	routes  []ExternalRoute
+	routes  []*ExternalRoute
 	tunnels map[Endpoint]*tunnel
 	remotes map[netip.Addr]string // names of gateways by underlay address, for remoteID
 }
@@ -125,9 +125,12 @@ func (c *compiler) externalPeers() {
 
 // externalHere returns the external routes of this node's networks. It leaves out routes to an IP or MAC
 // address that a port of the fleet has, and routes to a subnet or a part of it.
-func (c *compiler) externalHere() (routes []ExternalRoute) {
+func (c *compiler) externalHere() []*ExternalRoute {
 	hosts, stations := map[RouteKey]string{}, map[layout.BridgeKey]string{} // names of the ports that have the addresses
-	for _, r := range c.facts.External.Routes {
+	all := c.facts.External.Routes
+	routes := make([]*ExternalRoute, 0, len(all))
+	for i := range all {
+		r := &all[i]
 		if n := c.here[r.Network]; n != nil {
 			routes = append(routes, r)
 			if r.Prefix.IsValid() && r.Prefix.IsSingleIP() {
@@ -140,11 +143,12 @@ func (c *compiler) externalHere() (routes []ExternalRoute) {
 	if len(hosts)+len(stations) > 0 {
 		c.findOwners(hosts, stations)
 	}
-	return slices.DeleteFunc(routes, func(r ExternalRoute) bool {
-		n := c.here[r.Network]
-		owner := stations[layout.BridgeKey{VRF: n.ID, MAC: r.MAC}]
-		if r.Prefix.IsValid() {
-			owner = hosts[RouteKey{VRF: n.ID, Prefix: r.Prefix.Masked()}]
+	return slices.DeleteFunc(routes, func(r *ExternalRoute) bool {
+		n, owner := c.here[r.Network], ""
+		if !r.Prefix.IsValid() {
+			owner = stations[layout.BridgeKey{VRF: n.ID, MAC: r.MAC}]
+		} else if r.Prefix.IsSingleIP() {
+			owner = hosts[hostKey(n.ID, r.Prefix.Addr())]
 		}
 		of, subnet := n.subnetOver(r.Prefix)
 		switch {
@@ -196,18 +200,22 @@ func (n *network) subnetOver(p netip.Prefix) (of *network, subnet netip.Prefix) 
 	if !p.IsValid() || !n.Routes() {
 		return nil, subnet
 	}
-	for _, of := range append([]*network{n}, n.imported...) {
-		for _, s := range of.Subnets {
-			if s.Bits() <= p.Bits() && s.Overlaps(p) && (!p.IsSingleIP() || s.IsSingleIP()) {
-				return of, s
-			}
+	covers := func(s netip.Prefix) bool {
+		return s.Bits() <= p.Bits() && s.Overlaps(p) && (!p.IsSingleIP() || s.IsSingleIP())
+	}
+	if i := slices.IndexFunc(n.Subnets, covers); i >= 0 {
+		return n, n.Subnets[i]
+	}
+	for _, of := range n.imported {
+		if i := slices.IndexFunc(of.Subnets, covers); i >= 0 {
+			return of, of.Subnets[i]
 		}
 	}
 	return nil, subnet
 }
 
 // ignoreExternal warns about an external route that the node does not use because of an object of the fleet.
-func (c *compiler) ignoreExternal(r ExternalRoute, why string) {
+func (c *compiler) ignoreExternal(r *ExternalRoute, why string) {
 	c.ignored[r.ExternalDestination] = why
 	to := r.MAC.String()
 	if r.Prefix.IsValid() {
@@ -297,6 +305,7 @@ func (c *compiler) externalStations() {
 // externalRoutes adds the routes to external prefixes. A route of the fleet to the same prefix takes
 // precedence. Routes with the same next hops share a composite nexthop.
 func (c *compiler) externalRoutes() {
+	var members []layout.Member
 	for _, r := range c.external.routes {
 		n := c.here[r.Network]
 		if !r.Prefix.IsValid() || !n.Routes() {
@@ -307,12 +316,10 @@ func (c *compiler) externalRoutes() {
 			c.ignoreExternal(r, "the fleet has a route to the same prefix")
 			continue
 		}
-		var members []layout.Member
-		var names []string
+		members = members[:0]
 		for _, v := range r.Via {
 			if t := c.external.tunnels[v.Endpoint]; t != nil {
 				members = append(members, layout.Member{Nexthop: t.ip, Label: v.Label})
-				names = append(names, fmt.Sprintf("%d/%d", t.ip, v.Label))
 			}
 		}
 		switch len(members) {
@@ -320,7 +327,10 @@ func (c *compiler) externalRoutes() {
 		case 1:
 			c.t.Routes[key] = layout.Route{Nexthop: members[0].Nexthop, Label: members[0].Label}
 		default:
-			name := fmt.Sprintf("ecmp %s routers %s", r.Network, strings.Join(names, " "))
+			name := "ecmp " + r.Network + " routers"
+			for _, m := range members {
+				name += fmt.Sprintf(" %d/%d", m.Nexthop, m.Label)
+			}
 			c.t.Routes[key] = layout.Route{Nexthop: c.nexthop(name, layout.Nexthop{Type: layout.Composite, VRF: n.ID}, members...)}
 		}
 	}
