@@ -60,7 +60,7 @@ route each address to its node.`,
 				return err
 			}
 			rows := n.FloatingAddresses(s.Ports)
-			return show(cmd.OutOrStdout(), output, rows, natTable(rows))
+			return show(cmd.OutOrStdout(), output, rows, natTable(n, rows))
 		}),
 	}
 	listFlag(cmd, &pool, parsePrefix, "pool", "Allocate addresses of nodes, and floating addresses, from this `prefix` (repeatable)")
@@ -72,9 +72,13 @@ route each address to its node.`,
 	return cmd
 }
 
-func natTable(rows []model.Floating) inspect.Table {
+func natTable(n model.Network, rows []model.Floating) inspect.Table {
+	empty := fmt.Sprintf("no pool; set one with `vrouter network nat %s --pool PREFIX`", n.Name)
+	if len(n.NATPool) > 0 {
+		empty = fmt.Sprintf("no address of the pool %s is in use; a node gets one with its first port in the network", joined(n.NATPool))
+	}
 	t := inspect.Table{
-		Empty:   "no address of the pool is in use; set a pool with `vrouter network nat NAME --pool PREFIX`",
+		Empty:   empty,
 		Columns: []inspect.Column{{Name: "Address"}, {Name: "Source ports"}, {Name: "Node"}, {Name: "Port"}},
 	}
 	for _, r := range rows {

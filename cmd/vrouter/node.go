@@ -32,7 +32,7 @@ func nodeCommand() *cobra.Command {
 
 func nodeTable(rows []api.Node) inspect.Table {
 	t := inspect.Table{
-		Empty: "no nodes; start an agent, or use `vrouter node add`",
+		Empty: "no nodes; add one with `vrouter node add NAME --underlay ADDRESS`",
 		Columns: []inspect.Column{
 			{Name: "Node"}, {Name: "Underlay", Least: 12}, {Name: "Encapsulations", Leave: 2}, {Name: "Locator", Leave: 4}, {Name: "Ports", Right: true},
 			{Name: "Agent"}, {Name: "Host", Leave: 3}, {Name: "Version", Leave: 1},

@@ -43,7 +43,11 @@ func IsWhy(err error, why Why) bool {
 // missing says that an object does not exist, and suggests similar names.
 func missing[V any](kind, plural, name string, known map[string]V) error {
 	if len(known) == 0 {
-		return refuse(NotFound, "there is no %s %q; the fleet has no %s; create one with `vrouter %s` or `vrouter apply`", kind, name, plural, kind)
+		verb := "create"
+		if kind == "node" || kind == "port" {
+			verb = "add"
+		}
+		return refuse(NotFound, "there is no %s %q; the fleet has no %s; %s one with `vrouter %s %s` or `vrouter apply`", kind, name, plural, verb, kind, verb)
 	}
 	return refuse(NotFound, "there is no %s %q; %s", kind, name, phrase.Meant(plural, name, slices.Sorted(maps.Keys(known))))
 }
