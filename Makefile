@@ -81,7 +81,7 @@ NETKIT  := $(CACHE)/netkit/windtunnel/vm/kernel-*/boot/vmlinuz-*
 MEASURE := ./lab/experiment ./lab/testbed/ssh
 ALONE   := ^Test(ARateIsExact|ANodesProgramsGetItsShare|RequestsWaitInTheQueue|TheExperimentsOwnPrograms|ABusyProgramMarks|AMatrixNames|EachSendIsAPacket|AnECMPRouteMoves|Faults|EverySystemComesUp|VMsReach|AVMThat|TheFailureOfAVM|ColocatedVMs|VMsLeaveNothing|AnInterruptWhileVMs|TheHostsVNICSharesTheSwitchWithAVM)
 ALONE_IN := ./lab/testbed/netns ./lab/testbed/ssh ./lab/experiment ./vrouter/e2e
-FIRST   := ./vrouter/e2e ./cmd/windtunnel ./vrouter/agent ./vrouter/datapath ./lab/results ./lab/report/html
+FIRST   := ./vrouter/e2e ./cmd/windtunnel ./vrouter/agent ./vrouter/datapath ./lab/results ./lab/report/drawings
 LONG    := Scripts|Published|WhatKilledAgents|ACopyToAHost|AHostThatVanishes|ARunSurvives|AnEchoThat
 ROOM     = $(CURDIR)/bin/testroom $(if $(HIDE),-hide,-again) -pids cmd/vrouter,vrouter
 TEST     = GOGC=400 PATH="$(CURDIR)/bin:$$PATH" WINDTUNNEL_BIN="$(CURDIR)/bin" VROUTER_TEST_KERNEL="$(if $(HIDE),,$$({ ls $(KERNEL) | tail -n 1; ls $(NETKIT); } 2>/dev/null | paste -sd:))" \

@@ -25,7 +25,7 @@ func writeDocument(w io.Writer, format string, d interface{ Document() document.
 	case "markdown":
 		return markdown.Write(w, d.Document())
 	case "html":
-		return html.Site{}.WriteDocument(w, d.Document())
+		return html.Write(w, d.Document())
 	}
 	return text.Write(w, d.Document(), tableOptions(w))
 }

@@ -16,6 +16,7 @@ import (
 	"windtunnel/internal/cli"
 	"windtunnel/internal/screen"
 	"windtunnel/lab/report"
+	"windtunnel/lab/report/drawings"
 	"windtunnel/lab/report/export"
 	"windtunnel/lab/report/html"
 	"windtunnel/lab/report/markdown"
@@ -37,9 +38,15 @@ type format struct {
 // formats are the forms of a run's report. `windtunnel run` writes all of them.
 var formats = []format{
 	{"table", "report.txt", ofOne(func(w io.Writer, r *model.Report) error { return text.Write(w, report.Document(r), tableOptions(w)) }), false},
-	{"html", "report.html", ofOne(html.Write), false},
-	{"svg", "chart.svg", ofOne(html.SVG), false},
-	{"svg-dark", "chart-dark.svg", ofOne(html.DarkSVG), false},
+	{"html", "report.html", ofOne(func(w io.Writer, r *model.Report) error {
+		d, err := drawings.Page(r)
+		if err != nil {
+			return err
+		}
+		return html.Write(w, d)
+	}), false},
+	{"svg", "chart.svg", ofOne(func(w io.Writer, r *model.Report) error { return html.SVG(w, r.Run.Title, drawings.Panels(r)) }), false},
+	{"svg-dark", "chart-dark.svg", ofOne(func(w io.Writer, r *model.Report) error { return html.DarkSVG(w, r.Run.Title, drawings.Panels(r)) }), false},
 	{"markdown", "report.md", ofOne(func(w io.Writer, r *model.Report) error { return markdown.Write(w, report.Document(r)) }), false},
 	{"json", "report.json", ofOne(export.WriteJSON), false},
 	{"csv", "samples.csv", ofOne(export.WriteCSV), false},

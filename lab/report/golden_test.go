@@ -17,7 +17,6 @@ import (
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/export"
-	"windtunnel/lab/report/html"
 	"windtunnel/lab/report/markdown"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/published"
@@ -119,7 +118,7 @@ func TestTheReportHasTheNameAndTheNoteOfTheRun(t *testing.T) {
 	run, plan, samples := reporttest.Sized(1)
 	run.Name, run.Note = "fix/mtu", "after the update"
 	r := report.Build(run, plan, samples)
-	for form, write := range map[string]func(io.Writer, *model.Report) error{"table": table(text.Options{}), "Markdown": asMarkdown, "HTML": html.Write, "JSON": export.WriteJSON} {
+	for form, write := range map[string]func(io.Writer, *model.Report) error{"table": table(text.Options{}), "Markdown": asMarkdown, "HTML": asPage, "JSON": export.WriteJSON} {
 		var b bytes.Buffer
 		must.Succeed(t, write(&b, r))
 		for _, want := range []string{run.Name, run.Note} {

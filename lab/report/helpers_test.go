@@ -9,6 +9,8 @@ import (
 	"windtunnel/internal/must"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/document"
+	"windtunnel/lab/report/drawings"
+	"windtunnel/lab/report/html"
 	"windtunnel/lab/report/markdown"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/text"
@@ -16,6 +18,15 @@ import (
 
 // asMarkdown writes a report as Markdown.
 func asMarkdown(w io.Writer, r *model.Report) error { return markdown.Write(w, report.Document(r)) }
+
+// asPage writes a report as a page.
+func asPage(w io.Writer, r *model.Report) error {
+	d, err := drawings.Page(r)
+	if err != nil {
+		return err
+	}
+	return html.Write(w, d)
+}
 
 // rows returns the rows of a section's first table as texts.
 func rows(s document.Section) (list []string) {

@@ -179,7 +179,7 @@ func (s *Site) compare(c comparison, opts compare.Options) ([]byte, error) {
 	}
 	change := query("/compare", "a", c.A, "b", c.B, "metric", c.Metric, "scenario", c.Scenario, "across", flag(c.Across), "change", "1")
 	var page bytes.Buffer
-	err = html.Site{Links: []document.Link{toRuns, {Text: "Change the comparison", URL: change}}, Run: runURL}.WriteDocument(&page, made.Document())
+	err = html.Site{Links: []document.Link{toRuns, {Text: "Change the comparison", URL: change}}, Run: runURL}.Write(&page, made.Document())
 	return page.Bytes(), err
 }
 

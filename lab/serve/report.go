@@ -7,6 +7,7 @@ import (
 
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/document"
+	"windtunnel/lab/report/drawings"
 	"windtunnel/lab/report/html"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/results"
@@ -67,8 +68,12 @@ func (s *Site) report(id string, running bool) ([]byte, error) {
 	if running {
 		links = append(links, document.Link{Text: "Live view", URL: runURL(id) + "/live"})
 	}
+	d, err := drawings.Page(r)
+	if err != nil {
+		return nil, err
+	}
 	var b bytes.Buffer
-	err = html.Site{Links: links, Run: runURL}.Write(&b, r)
+	err = html.Site{Links: links, Run: runURL}.Write(&b, d)
 	return b.Bytes(), err
 }
 

@@ -129,6 +129,6 @@ func (s *Site) trend(c trendChoice, opts compare.TrendOptions) ([]byte, error) {
 	}
 	change := query("/trend", "suite", c.Suite, "like", c.Like, "metric", c.Metric, "scenario", c.Scenario, "last", last, "across", flag(c.Across), "change", "1")
 	var page bytes.Buffer
-	err = html.Site{Links: []document.Link{toRuns, {Text: "Other metrics and scenarios", URL: change}}, Run: runURL}.WriteDocument(&page, t.Document())
+	err = html.Site{Links: []document.Link{toRuns, {Text: "Other metrics and scenarios", URL: change}}, Run: runURL}.Write(&page, t.Document())
 	return page.Bytes(), err
 }

@@ -4,8 +4,11 @@ package browsertest
 
 import (
 	"context"
+	"html"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -28,6 +31,21 @@ type Tab struct {
 	mu       sync.Mutex
 	problems []string // console errors and exceptions
 	requests []string // all requests of the page, without the page itself
+}
+
+// Readable returns a page without its scripts and style, with its entities resolved. Code is
+// between backticks, as in the report.
+func Readable(page []byte) string {
+	page = regexp.MustCompile("</?code>").ReplaceAll(page, []byte("`"))
+	return html.UnescapeString(string(regexp.MustCompile(`(?s)<(script|style)[ >].*?</(script|style)>`).ReplaceAll(page, nil)))
+}
+
+// OpenPage writes a page to a file and opens it; see Open.
+func OpenPage(t *testing.T, page []byte, width int64, first ...chromedp.Action[chromedp.Void]) *Tab {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "report.html")
+	must.Succeed(t, os.WriteFile(file, page, 0o644))
+	return Open(t, "file://"+file, width, first...)
 }
 
 // Open opens a URL in chromium. The window is width pixels wide. The actions of first run

@@ -11,6 +11,19 @@ type Document struct {
 	Lead     string   // what was done; a terminal omits it
 	Lines    []string // below the title: which run, when, where
 	Sections []Section
+	Page     *Page // nil for a comparison or a trend
+}
+
+// Page has what a page of a run shows in addition. Other writers omit it.
+type Page struct {
+	Charts  Charts
+	Paints  map[string]Paint // colour of each scenario, by ID
+	Version string           // of the program that measured
+	Left    string           // sentence: what the page leaves out
+	Lacks   string           // sentence: what the download leaves out
+	File    string           // name of the download's file
+	// Raw is the download and Flames the flame graphs: gzipped JSON in base64, "" for none.
+	Raw, Flames string
 }
 
 // Link is a link to another page.
@@ -37,6 +50,7 @@ type Section struct {
 	// Drawing names the template with which a page draws the section. Other writers write the
 	// content; see Undrawn.
 	Drawing string
+	Data    any    // for this template, which may need no data
 	Short   string // title in a page's list of contents; a section without it is not in the list
 }
 

@@ -1,4 +1,4 @@
-// Package html writes a report as one self-contained page: without other files and
+// Package html writes a document as one self-contained page: without other files and
 // without network access. Text, tables and topology are readable without JavaScript.
 // Apache ECharts, which the page includes, draws the charts.
 package html
@@ -15,7 +15,6 @@ import (
 	"strings"
 
 	"windtunnel/lab/report/document"
-	"windtunnel/lab/report/model"
 )
 
 //go:generate assets/build.sh
@@ -37,7 +36,7 @@ var (
 	sheet   = assemble(sheetParts)
 	style   = asset("style.css")
 	layout  = template.Must(template.New("page.html").Funcs(template.FuncMap{
-		"last": func(i, n int) bool { return i == n-1 }, "amount": amount, "drops": dropsOf, "prose": prose,
+		"last": func(i, n int) bool { return i == n-1 }, "prose": prose,
 		"wordy": wordy, "shaded": shaded, "linked": Site{}.linked, "chip": page{}.chip, "draw": func(section) template.HTML { return "" },
 	}).ParseFS(assets, "assets/*.html"))
 )
@@ -72,20 +71,28 @@ type Site struct {
 	Run func(id string) string
 }
 
-// Write writes the page of a run that stands alone; see Site.Write.
-func Write(w io.Writer, r *model.Report) error { return Site{}.Write(w, r) }
+// Write writes a page that stands alone; see Site.Write.
+func Write(w io.Writer, d document.Document) error { return Site{}.Write(w, d) }
 
-// Write writes the page of a run. For a large run it omits the time series and per-hop
-// counters of some trials. The page then says how many trials have them.
-func (s Site) Write(w io.Writer, r *model.Report) error {
-	p, err := runPage(r)
+// Write writes the page of a document.
+func (s Site) Write(w io.Writer, d document.Document) error {
+	p, err := newPage(d)
 	if err == nil {
 		err = s.send(w, p)
 	}
 	if err != nil {
-		return fmt.Errorf("write run %s as HTML: %w", r.Run.ID, err)
+		return fmt.Errorf("write %q as HTML: %w", d.Title, err)
 	}
 	return nil
+}
+
+// linked escapes a text that begins with the ID of a run, and links the ID.
+func (s Site) linked(text, run string) template.HTML {
+	rest, ok := strings.CutPrefix(text, run)
+	if run == "" || !ok || s.Run == nil {
+		return prose(text)
+	}
+	return template.HTML(`<a href="`+template.HTMLEscapeString(s.Run(run))+`">`+template.HTMLEscapeString(run)+"</a>") + prose(rest)
 }
 
 // prose escapes a sentence, and marks the text between two backticks as code.

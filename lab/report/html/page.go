@@ -1,13 +1,15 @@
 package html
 
 import (
+	"cmp"
+	"encoding/json"
+	"fmt"
 	"html/template"
 	"regexp"
+	"slices"
 	"strings"
 
-	"windtunnel/lab/report"
 	"windtunnel/lab/report/document"
-	"windtunnel/lab/report/model"
 )
 
 // page is the data of page.html: a document, and what the template needs beside it.
@@ -15,112 +17,107 @@ type page struct {
 	document.Document
 	Sections []section
 	Policy   string
-	paints   map[string]paint
-	Run      *download // nil for a comparison or a trend
 	// The template does not escape values of these types. They are the page's own
 	// style sheet and scripts, and data that needs no escaping.
 	Data, Library, Script template.JS
 	Style                 template.CSS
+	Raw, Flames           template.HTML // base64
 }
 
-// download has the parts of a run's page after the sections.
-type download struct {
-	Version     string
-	Left, Lacks string        // what the page and the file leave out
-	File        string        // name of the file
-	Raw, Flames template.HTML // base64, which needs no escaping
-}
-
-// newPage returns the page of a document. data is for the script.
-func newPage(d document.Document, drawings map[string]any, data any, script string) (*page, error) {
-	text, err := encode(data)
-	if err != nil {
-		return nil, err
+// newPage returns the page of a document.
+func newPage(d document.Document) (*page, error) {
+	code, data := sheet, sheetData(d)
+	if d.Page != nil {
+		code, data = script, d.Page.Charts
 	}
-	p := &page{Document: d, Policy: policy(script), Data: text, Library: template.JS(echarts), Script: template.JS(script), Style: template.CSS(style)}
-	p.Sections, err = pageSections(d.Sections, drawings)
+	text, err := json.Marshal(data) // escapes <, > and &
+	if err != nil {
+		return nil, fmt.Errorf("encode the charts: %w", err)
+	}
+	p := &page{Document: d, Policy: policy(code), Data: template.JS(text), Library: template.JS(echarts), Script: template.JS(code), Style: template.CSS(style)}
+	if d.Page != nil {
+		p.Raw, p.Flames = template.HTML(d.Page.Raw), template.HTML(d.Page.Flames)
+	}
+	p.Sections, err = pageSections(d.Sections)
 	return p, err
+}
+
+// sheetData returns the data of the script of comparisons and trends.
+func sheetData(d document.Document) any {
+	var data struct {
+		Ratios []document.Ratios `json:"ratios,omitempty"`
+		Trends []*document.Trend `json:"series,omitempty"`
+	}
+	for _, section := range d.Sections {
+		if c := section.Chart; c != nil {
+			data.Ratios = append(data.Ratios, c.Ratios...)
+			if c.Trend != nil {
+				data.Trends = append(data.Trends, c.Trend)
+			}
+		}
+	}
+	return data
 }
 
 // chip returns the class of the mark with a scenario's colour; "" for none.
 func (p page) chip(scenario string) string {
-	if paint, ok := p.paints[scenario]; ok {
-		return paint.Class()
+	if p.Page != nil {
+		if paint, ok := p.Page.Paints[scenario]; ok {
+			return paint.Class()
+		}
 	}
 	return ""
 }
 
-// builder has the data that the functions for the parts of one page share.
-type builder struct {
-	r      *model.Report
-	paints map[string]paint
-	kept   kept
+// section is a section with the level of its heading (2 is the highest).
+type section struct {
+	document.Section
+	Level int
 }
 
-// mostPairRows is the maximum number of scenarios between pairs of hosts for which the page
-// has charts of every trial, time series and paths.
-const mostPairRows = 60
-
-func runPage(r *model.Report) (*page, error) {
-	if r.HostMatrices != nil && len(r.Scenarios) > mostPairRows {
-		small := *r
-		small.Scenarios, small.Comparisons = nil, nil
-		r = &small
-	}
-	b := &builder{r: r, paints: paints(r), kept: keep(r)}
-	bars := b.panelGroups()
-	c := b.charts(bars)
-	profiles, flames, err := b.profiles()
-	if err != nil {
-		return nil, err
-	}
-	packed, lacks, err := raw(r, b.kept)
-	if err != nil {
-		return nil, err
-	}
-	p, err := newPage(report.Document(r), b.drawings(bars, c, profiles), c, script)
-	if err != nil {
-		return nil, err
-	}
-	p.paints = b.paints
-	p.Lead, p.Lines = "", []string{strings.Join(p.Lines, " · ")} // the first screen is short; the figures have the lead
-	e := &r.Run.Environment
-	p.Run = &download{
-		Version: strings.TrimSpace(e.Version + " " + e.Revision), Left: b.kept.Left, Lacks: lacks, File: fileName(r.Run.ID),
-		Raw: template.HTML(packed), Flames: template.HTML(flames),
-	}
-	return p, nil
-}
-
-// drawings returns the data of each drawing of report.Document, by its name.
-func (b *builder) drawings(bars []panelGroup, c charts, p *profileList) map[string]any {
-	one := min(len(bars), 1)
-	return map[string]any{
-		"systems": b.overview(), "first-panels": bars[:one], "cards": b.cards(), "ladders": c.Ladders, "curves": c.Curves,
-		"other-panels": bars[one:], "cells": b.cells(), "ratios": ratioAlt(c.Ratios), "trials": c.Trials,
-		"profiles": p, "series": allSeries(c.Series), "path": b.topologies(),
-	}
-}
-
-// ratioAlt describes the chart of ratios; "" without ratios.
-func ratioAlt(list []ratios) string {
-	if list == nil {
-		return ""
-	}
-	text := "Ratios to the baseline: "
-	for _, g := range list {
-		text += g.Name + ": "
-		for _, d := range g.Rows {
-			text += d.Label + " " + d.Text + " " + d.Mark.Text() + "; "
+// pageSections returns the sections of a page. It leaves out drawings without data and content.
+func pageSections(list []document.Section) (sections []section, err error) {
+	for _, s := range list {
+		if layout.Lookup(cmp.Or(s.Drawing, "section")+".html") == nil {
+			return nil, fmt.Errorf("draw the section %q: there is no drawing %q", s.Title, s.Drawing)
+		}
+		if has, _ := template.IsTrue(s.Data); has || !s.Empty() {
+			sections = append(sections, section{s, 2})
 		}
 	}
-	return text
+	return sections, nil
 }
 
-var noFileName = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+// Subsections returns the next level of sections below this one.
+func (s section) Subsections() (list []section) {
+	for _, sub := range s.Sections {
+		list = append(list, section{sub, s.Level + 1})
+	}
+	return list
+}
 
-// fileName replaces the characters of a run's ID that are unsafe in a file name.
-func fileName(id string) string {
-	name := noFileName.ReplaceAllString(id, "-")
-	return "windtunnel-" + name[:min(len(name), 80)] + ".json"
+// Anchor returns the ID of the section's heading.
+func (s section) Anchor() string {
+	words := strings.FieldsFunc(strings.ToLower(cmp.Or(s.Drawing, s.Title)), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+	return "h-" + strings.Join(words, "-")
+}
+
+var shades = regexp.MustCompile(`^(worse|better)\d$`)
+
+// shaded reports whether figures of a table have a shade.
+func shaded(t document.Table) bool {
+	return slices.ContainsFunc(t.Rows, func(r document.Row) bool {
+		return slices.ContainsFunc(r.Cells, func(c document.Cell) bool {
+			return shades.MatchString(c.Tone)
+		})
+	})
+}
+
+// wordy reports whether the texts of terms are explanations and not values.
+func wordy(terms []document.Term) bool {
+	n := 0
+	for _, t := range terms {
+		n += len(t.Text)
+	}
+	return n > 150*len(terms)
 }

@@ -2,6 +2,7 @@ package html
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -77,8 +78,8 @@ func linked() Site {
 func TestAComparisonSaysEverythingWithoutJavaScript(t *testing.T) {
 	c := slower(t)
 	var b bytes.Buffer
-	must.Succeed(t, linked().WriteDocument(&b, c.Document()))
-	text := readable(b.Bytes())
+	must.Succeed(t, linked().Write(&b, c.Document()))
+	text := browsertest.Readable(b.Bytes())
 	want := append([]string{`<a href="/">Runs</a>`, `<a href="/runs/run-03">run-03</a>`, `<a href="/runs/run-08">run-08</a>`, "kernel", "6.18.9", `class="verdict worse"`}, c.Notes...)
 	for _, w := range append(want, contents(c.Document())...) {
 		if !strings.Contains(text, w) {
@@ -86,8 +87,8 @@ func TestAComparisonSaysEverythingWithoutJavaScript(t *testing.T) {
 		}
 	}
 	b.Reset()
-	must.Succeed(t, (Site{}).WriteDocument(&b, c.Document()))
-	if text := readable(b.Bytes()); strings.Contains(text, "<a ") || !strings.Contains(text, "run-03") {
+	must.Succeed(t, (Site{}).Write(&b, c.Document()))
+	if text := browsertest.Readable(b.Bytes()); strings.Contains(text, "<a ") || !strings.Contains(text, "run-03") {
 		t.Error("a page that stands alone has links, or lacks the runs")
 	}
 }
@@ -95,8 +96,8 @@ func TestAComparisonSaysEverythingWithoutJavaScript(t *testing.T) {
 func TestATrendSaysEverythingWithoutJavaScript(t *testing.T) {
 	trend := followed(t)
 	var b bytes.Buffer
-	must.Succeed(t, linked().WriteDocument(&b, trend.Document()))
-	text := readable(b.Bytes())
+	must.Succeed(t, linked().Write(&b, trend.Document()))
+	text := browsertest.Readable(b.Bytes())
 	want := append([]string{"12 runs", "Trend of suite quick", "kernel: 6.18.3 → 6.18.9"}, trend.Notes...)
 	changes := 0
 	for i := range trend.Series {
@@ -121,15 +122,15 @@ func TestATrendSaysEverythingWithoutJavaScript(t *testing.T) {
 func TestATrendOfOneRunSaysThatItNeedsMore(t *testing.T) {
 	trend := must.Get(compare.NewTrend("quick", runs(1, 6), compare.TrendOptions{}))(t)
 	var b bytes.Buffer
-	must.Succeed(t, (Site{}).WriteDocument(&b, trend.Document()))
-	if !strings.Contains(readable(b.Bytes()), "A trend needs two or more") {
+	must.Succeed(t, (Site{}).Write(&b, trend.Document()))
+	if !strings.Contains(browsertest.Readable(b.Bytes()), "A trend needs two or more") {
 		t.Error("the page does not say that a trend needs two runs")
 	}
 }
 
 func TestADrawingWithoutATemplateIsAnError(t *testing.T) {
 	var b bytes.Buffer
-	err := Site{}.WriteDocument(&b, document.Document{Title: "t", Sections: []document.Section{{Title: "Every trial", Drawing: "no-such"}}})
+	err := Site{}.Write(&b, document.Document{Title: "t", Sections: []document.Section{{Title: "Every trial", Drawing: "no-such"}}})
 	if err == nil || !strings.Contains(err.Error(), `draw the section "Every trial": there is no drawing "no-such"`) || b.Len() > 0 {
 		t.Errorf("the error is %v after %d bytes, want one that names the section and its drawing, and no page", err, b.Len())
 	}
@@ -139,14 +140,14 @@ func TestComparisonAndTrendInABrowser(t *testing.T) {
 	must.Long(t)
 	t.Parallel()
 	var comparison, trend bytes.Buffer
-	must.Succeed(t, linked().WriteDocument(&comparison, slower(t).Document()))
-	must.Succeed(t, linked().WriteDocument(&trend, followed(t).Document()))
+	must.Succeed(t, linked().Write(&comparison, slower(t).Document()))
+	must.Succeed(t, linked().Write(&trend, followed(t).Document()))
 	for name, c := range map[string]struct {
 		page   []byte
 		charts int
 	}{"comparison": {comparison.Bytes(), 1}, "trend": {trend.Bytes(), 8}} {
 		t.Run(name, func(t *testing.T) {
-			p := open(t, c.page, 1280)
+			p := browsertest.OpenPage(t, c.page, 1280)
 			for _, width := range []int64{1280, 400} {
 				for name, ground := range map[string]string{"light": "rgb(255, 255, 255)", "dark": "rgb(18, 23, 30)"} {
 					p.Do(t, chromedp.EmulateViewport(width, 900), browsertest.Scheme(name))
@@ -172,3 +173,27 @@ func TestComparisonAndTrendInABrowser(t *testing.T) {
 		})
 	}
 }
+
+func TestLibraryKeepsItsLicences(t *testing.T) {
+	page := echarts
+	for _, notice := range []string{"Apache ECharts 6.1.0", "Apache License, Version 2.0", "The Apache Software Foundation", "BSD 3-Clause License", "Baidu Inc."} {
+		if !strings.Contains(page, notice) {
+			t.Errorf("the page carries the library without %q", notice)
+		}
+	}
+	if len(echarts) > 1_100_000 {
+		t.Errorf("the library has %d bytes, more than 1.1 MB", len(echarts))
+	}
+}
+
+func TestWriteReportsAFailingWriter(t *testing.T) {
+	broken := errors.New("disk full")
+	err := Write(failing{broken}, document.Document{Title: "Three systems"})
+	if !errors.Is(err, broken) || !strings.Contains(err.Error(), `"Three systems"`) {
+		t.Errorf("the error is %v, want disk full with the title", err)
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Write([]byte) (int, error) { return 0, f.err }

@@ -10,15 +10,19 @@ import (
 	"unicode/utf8"
 
 	"windtunnel/internal/phrase"
-	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/document"
 )
 
-// SVG writes the first chart of a report, throughput and CPU of each scenario, as a
+// SVG writes the charts of bars among the panels, throughput and CPU of each scenario, as a
 // picture for light pages. The picture of a run without such figures says that.
-func SVG(w io.Writer, r *model.Report) error { return drawSVG(w, r, false) }
+func SVG(w io.Writer, title string, panels []document.Panel) error {
+	return drawSVG(w, title, panels, false)
+}
 
 // DarkSVG is SVG for dark pages.
-func DarkSVG(w io.Writer, r *model.Report) error { return drawSVG(w, r, true) }
+func DarkSVG(w io.Writer, title string, panels []document.Panel) error {
+	return drawSVG(w, title, panels, true)
+}
 
 // Sizes of the picture in pixels.
 const (
@@ -35,14 +39,9 @@ type svg struct {
 	colours map[string]string // custom properties of style.css
 }
 
-func drawSVG(w io.Writer, r *model.Report, dark bool) error {
-	b := &builder{r: r, paints: paints(r)}
+func drawSVG(w io.Writer, title string, panels []document.Panel, dark bool) error {
 	s := &svg{colours: colourScheme(dark)}
-	x, rows := svgLabels, []row(nil)
-	var panels []panel
-	if groups := b.panelGroups(); len(groups) > 0 {
-		panels = groups[0].Panels
-	}
+	x, rows := svgLabels, []document.PanelRow(nil)
 	for _, p := range panels {
 		if p.Kind == "bars" {
 			rows = p.Rows
@@ -66,8 +65,8 @@ func drawSVG(w io.Writer, r *model.Report, dark bool) error {
 		s.text(svgLabels-8, s.middle(i), "end", "ink", 12, label)
 	}
 	if _, err := fmt.Fprintf(w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%[1]d\" height=\"%[2]d\" font-family=\"system-ui, sans-serif\" role=\"img\">\n<title>%s</title>\n%s</svg>\n",
-		x, height, escaped(r.Run.Title), s.String()); err != nil {
-		return fmt.Errorf("write run %s as SVG: %w", r.Run.ID, err)
+		x, height, escaped(title), s.String()); err != nil {
+		return fmt.Errorf("write %q as SVG: %w", title, err)
 	}
 	return nil
 }
@@ -107,7 +106,7 @@ func (s *svg) line(x1, y1, x2, y2 float64, colour string) {
 }
 
 // panel draws the axis and the bars of a panel.
-func (s *svg) panel(p panel, left int) {
+func (s *svg) panel(p document.Panel, left int) {
 	end := p.Max
 	for _, row := range p.Rows {
 		for _, b := range row.Bars {
@@ -150,7 +149,7 @@ func tick(end float64) float64 {
 }
 
 // bar draws a median with its interval and the trials.
-func (s *svg) bar(b *bar, by float64, at func(float64) float64, y float64, colour string, pale bool) {
+func (s *svg) bar(b *document.Bar, by float64, at func(float64) float64, y float64, colour string, pale bool) {
 	opacity := "1"
 	if pale {
 		opacity = "0.28"
