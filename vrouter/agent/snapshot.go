@@ -135,7 +135,7 @@ func (a *agent) status(v *snapshot) api.Status {
 		s.Problems = append(s.Problems, api.Problem{Kind: "node", Name: a.config.Node, Text: why})
 	}
 	for _, o := range a.bgp.refused() {
-		s.Problems = append(s.Problems, api.Problem{Kind: "node", Name: a.config.Node, Text: fmt.Sprintf("%s connects to this node for BGP, but it is not a neighbour; add it with `vrouter bgp enable`, or remove this node from its configuration", o)})
+		s.Problems = append(s.Problems, api.Problem{Text: fmt.Sprintf("%s connects to this node for BGP, but it is not a neighbour; add it with `vrouter bgp enable`, or remove this node from its configuration", o)})
 	}
 	if why := a.follower.Unregistered(); why != "" {
 		s.Problems = append(s.Problems, api.Problem{Kind: "node", Name: a.config.Node, Text: why})

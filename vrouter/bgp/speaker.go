@@ -65,7 +65,7 @@ type Speaker struct {
 	// sessions guards the fields below. GoBGP's goroutines lock it when they log, so it must not be held
 	// during a call of server. The same is true of mu.
 	sessions  sync.Mutex
-	reasons   map[netip.Addr]string // why a neighbour has no session
+	reasons   map[netip.Addr]reason // why a neighbour has no session
 	malformed map[netip.Addr]malformed
 	silent    map[netip.Addr]silence   // neighbours without a TCP connection since their reason was set
 	refused   map[netip.Addr]time.Time // when a connection of an address without a neighbour was refused last
@@ -90,7 +90,7 @@ func Start(n model.Node, log *slog.Logger, stale, announce []Path, changed func(
 	ctx, end := context.WithCancel(context.Background())
 	s := &Speaker{
 		node: n, log: log, ctx: ctx, end: end, changed: changed, pause: senderTime, limits: map[netip.Addr]int{}, table: newTable(stale), announced: map[Key]*Path{},
-		reasons: map[netip.Addr]string{}, malformed: map[netip.Addr]malformed{}, silent: map[netip.Addr]silence{}, refused: map[netip.Addr]time.Time{},
+		reasons: map[netip.Addr]reason{}, malformed: map[netip.Addr]malformed{}, silent: map[netip.Addr]silence{}, refused: map[netip.Addr]time.Time{},
 		senders: map[netip.Addr]*sender{}, bfdState: map[netip.Addr]string{}, bfdWhy: map[netip.Addr]string{},
 	}
 	for _, o := range n.BGP.Neighbors {
@@ -341,12 +341,12 @@ const wrongASN = "the neighbour has another AS number; correct its asn here, or 
 const rejects = "this node rejects the neighbour's OPEN message"
 
 // openRejected keeps that a neighbour answered this node's OPEN message by another message than OPEN and KEEPALIVE, unless
-// this node rejects the neighbour's. GoBGP 4.8 does not report the code in the neighbour's NOTIFICATION message.
+// this node has just rejected the neighbour's. GoBGP 4.8 does not report the code in the neighbour's NOTIFICATION message.
 func (s *Speaker) openRejected(neighbor netip.Addr) {
 	s.sessions.Lock()
 	was := s.reasons[neighbor]
 	s.sessions.Unlock()
-	if was != wrongASN && !strings.HasPrefix(was, rejects) {
+	if own := was.text == wrongASN || strings.HasPrefix(was.text, rejects); !own || time.Since(was.last) > retryTime {
 		s.setReason(neighbor, fmt.Sprintf("the neighbour rejects this node's OPEN message; it must have this node as a neighbour with AS number %d, and another router id than %s; its log has the cause", s.node.BGP.ASN, s.node.BGP.RouterID))
 	}
 }
@@ -359,7 +359,7 @@ type silence struct {
 
 const closesConnections = "closes each TCP connection of this node without a message"
 
-// noteSilence keeps why this node cannot open a TCP connection to a neighbour, and logs it once.
+// noteSilence keeps why this node cannot open a TCP connection to a neighbour. If there is no other reason, it logs this once.
 func (s *Speaker) noteSilence(neighbor netip.Addr, failure string) {
 	why := strings.TrimSpace(failure[strings.LastIndex(failure, ": ")+1:])
 	switch {
@@ -375,14 +375,14 @@ func (s *Speaker) noteSilence(neighbor netip.Addr, failure string) {
 		was.since = time.Now()
 	}
 	s.silent[neighbor] = silence{why, was.since}
-	if !has && s.mayLog(neighbor.String()) {
+	if !has && s.reasons[neighbor].text == "" && s.mayLog(neighbor.String()) {
 		s.log.Warn("no TCP connection for BGP", "neighbor", neighbor, "reason", why)
 	}
 }
 
 // reason returns why a neighbour has no session. The caller holds s.sessions.
 func (s *Speaker) reason(n *Neighbor, now time.Time) string {
-	why, silent := s.reasons[n.Address], s.silent[n.Address]
+	why, silent := s.reasons[n.Address].text, s.silent[n.Address]
 	if silent.why == "" || n.State == "established" {
 		return why
 	}
@@ -395,31 +395,40 @@ func (s *Speaker) reason(n *Neighbor, now time.Time) string {
 	at, long := netip.AddrPortFrom(n.Address, port), now.Sub(silent.since).Round(time.Second)
 	text := fmt.Sprintf("no TCP connection to %s for %s: %s", at, long, silent.why)
 	if silent.why == closesConnections {
-		text = fmt.Sprintf("%s %s, for %s; it must have this node as a neighbour", at, silent.why, long)
+		text = fmt.Sprintf("%s %s, for %s", at, silent.why, long)
 	}
-	if why != "" {
-		text = why + "; " + text
+	switch {
+	case why != "": // many routers refuse connections for some time after an error
+		return why + "; since then " + text
+	case silent.why == closesConnections:
+		return text + "; it must have this node as a neighbour"
 	}
 	return text
 }
 
 const tooManyPaths = "the neighbour announces more paths of a family than its maximum_prefix; let it filter them, or raise the limit; the next session starts 5 minutes after the last"
 
+// reason is why a neighbour has no session.
+type reason struct {
+	text string
+	last time.Time // when it was set last
+}
+
 // setReason sets the reason why a neighbour has no session, and logs it if it is new. It reports whether it is new. An empty
 // reason means that the session is established. Until then, tooManyPaths and the reasons of BFD are not replaced.
 func (s *Speaker) setReason(neighbor netip.Addr, why string) bool {
 	s.sessions.Lock()
 	defer s.sessions.Unlock()
-	was := s.reasons[neighbor]
-	if why == was || why != "" && (was == tooManyPaths || was == bfdExpired || was == bfdDown) {
+	was := s.reasons[neighbor].text
+	if why != "" && (was == tooManyPaths || was == bfdExpired || was == bfdDown) {
 		return false
 	}
-	if why != "" && s.mayLog(neighbor.String()) {
+	s.reasons[neighbor] = reason{why, time.Now()}
+	delete(s.silent, neighbor)
+	if why != "" && why != was && s.mayLog(neighbor.String()) {
 		s.log.Warn("no BGP session", "neighbor", neighbor, "reason", why)
 	}
-	s.reasons[neighbor] = why
-	delete(s.silent, neighbor)
-	return true
+	return why != was
 }
 
 // Version returns a number that changes when the result of Received changes.

@@ -385,6 +385,26 @@ func TestANotificationAfterOpenIsARejection(t *testing.T) {
 	a.awaitReason(t, "the neighbour rejects this node's OPEN message")
 }
 
+// The last cause is the reason: an older one of this node does not hide that the neighbour rejects OPEN now. A neighbour that
+// closes connections after a rejection does so because of it.
+func TestTheLastCauseIsTheReason(t *testing.T) {
+	e, _ := pair(t, nil)
+	a := &Speaker{node: e.node, log: slog.New(slog.DiscardHandler), reasons: map[netip.Addr]reason{}, silent: map[netip.Addr]silence{}}
+	neighbor := &Neighbor{Address: a.node.BGP.Neighbors[0].Address, State: "active"}
+	a.setReason(neighbor.Address, wrongASN)
+	a.openRejected(neighbor.Address)
+	if got := a.reasons[neighbor.Address].text; got != wrongASN {
+		t.Errorf("the reason is %q, want that this node rejects OPEN", got)
+	}
+	a.reasons[neighbor.Address] = reason{wrongASN, time.Now().Add(-time.Minute)}
+	a.openRejected(neighbor.Address)
+	a.noteSilence(neighbor.Address, closesConnections)
+	got := a.reason(neighbor, time.Now().Add(9*time.Second))
+	if want := fmt.Sprintf("its log has the cause; since then 127.0.38.2:%d closes each TCP connection of this node without a message, for 9s", a.node.BGP.Port); !strings.HasPrefix(got, "the neighbour rejects this node's OPEN message") || !strings.HasSuffix(got, want) {
+		t.Errorf("the reason is %q, want one that ends with %q", got, want)
+	}
+}
+
 // awaitReason waits until the neighbour has a reason with a text.
 func (e *end) awaitReason(t *testing.T, text string) {
 	t.Helper()
