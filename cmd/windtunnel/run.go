@@ -62,9 +62,6 @@ type runOptions struct {
 	matrix    matrixOptions
 }
 
-// attempts is the maximum number of attempts of each trial.
-const attempts = 3
-
 func runCommand() *cobra.Command {
 	var o runOptions
 	profiled := new(bool)
@@ -450,7 +447,7 @@ func (s *runner) measure(ctx context.Context) error {
 	}
 	s.plan.Skipped = s.run.Skipped
 	e := &experiment.Experiment{
-		Plan: s.plan, ID: space.RunID(os.Getpid()), Seed: s.run.Seed, Self: s.machines.self, Attempts: attempts,
+		Plan: s.plan, ID: space.RunID(os.Getpid()), Seed: s.run.Seed, Self: s.machines.self, Attempts: suite.Attempts,
 		Executor: s.machines.executor,
 		Skipped:  s.run.Skipped, History: s.history, Lenient: s.run.Options.Lenient,
 		Profiling: experiment.Profiling{Rate: s.run.Options.ProfileRate, Blocks: s.run.Options.ProfileBlocks},

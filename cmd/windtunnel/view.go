@@ -55,7 +55,7 @@ func newView(plan *suite.Plan, out io.Writer, live bool) *view {
 		if screen.Of(out).Colour {
 			v.styles = styles{lipgloss.NewStyle().Bold(true), lipgloss.NewStyle().Faint(true)}
 		}
-		v.program = tea.NewProgram(&liveModel{styles: v.styles, left: countdownOf(plan, time.Now()), pursues: plan.Stop.Precision > 0}, tea.WithOutput(out), tea.WithInput(nil), tea.WithoutSignalHandler())
+		v.program = tea.NewProgram(&liveModel{styles: v.styles, left: newCountdown(plan.Forecast(), time.Now()), pursues: plan.Stop.Precision > 0}, tea.WithOutput(out), tea.WithInput(nil), tea.WithoutSignalHandler())
 		v.ended = make(chan struct{})
 		go func() {
 			defer close(v.ended)
@@ -271,44 +271,25 @@ func (c *progressCount) repeatsDue() string {
 // longer than estimated.
 type countdown struct {
 	started  time.Time
-	each     time.Duration // the plan's estimate for one attempt
-	prior    int           // weight of the estimate, in attempts
+	forecast suite.Forecast
 	end      time.Time     // estimated end of the run
 	shown    time.Duration // remaining time, as last shown
 	total    int           // trials of the run at the start of the last attempt
 	attempts int           // finished attempts
 	rejected int           // finished attempts whose trial must be repeated
-	repeats  int           // maximum number of repeats in the run
 	repeated bool          // the trial of the last attempt must be repeated
 	done     progressCount
 }
 
-func countdownOf(plan *suite.Plan, now time.Time) *countdown {
-	cells := max(1, plan.Cells())
-	return newCountdown(plan.Estimate()/time.Duration(max(1, plan.Trials*cells)), cells, plan.Repeats(max(plan.Trials, plan.Stop.MaxTrials)), now)
-}
-
-func newCountdown(each time.Duration, prior, repeats int, now time.Time) *countdown {
-	return &countdown{started: now, each: each, prior: prior, repeats: repeats}
-}
-
-// attemptsLeft estimates the number of attempts until the end of the run: one for each unfinished
-// trial, and repeats as often as so far, within the maximum for a trial and for the run.
-func (c *countdown) attemptsLeft(most int) float64 {
-	unfinished := float64(c.done.total - c.done.finishedTrials())
-	rejected := float64(c.rejected) / float64(c.attempts+c.prior)
-	each, share := 1.0, 1.0
-	for range most - 1 {
-		share *= rejected
-		each += share
-	}
-	return min(unfinished*each, unfinished+float64(max(0, c.repeats-c.rejected)))
+func newCountdown(f suite.Forecast, now time.Time) *countdown {
+	return &countdown{started: now, forecast: f}
 }
 
 // began updates the estimate at the start of an attempt.
 func (c *countdown) began(p experiment.Progress, now time.Time) {
-	mean := (now.Sub(c.started) + time.Duration(c.prior)*c.each) / time.Duration(c.attempts+c.prior)
-	left := time.Duration(float64(mean) * c.attemptsLeft(p.Attempts))
+	left := c.forecast.Left(suite.Pace{
+		Elapsed: now.Sub(c.started), Attempts: c.attempts, Rejected: c.rejected, Unfinished: c.done.total - c.done.finishedTrials(), Most: p.Attempts,
+	})
 	c.end = now.Add(left)
 	if c.done.total > c.total || c.repeated || left > c.shown*5/4+5*time.Second {
 		c.shown = left

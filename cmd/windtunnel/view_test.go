@@ -41,7 +41,7 @@ func TestAnAttemptIsOneShortLine(t *testing.T) {
 
 func TestTheTimeLeftDoesNotRiseWhileTrialsTakeAsLongAsExpected(t *testing.T) {
 	now := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
-	c := newCountdown(2*time.Second, 1, 3, now)
+	c := newCountdown(suite.Forecast{Each: 2 * time.Second, Cells: 1, Repeats: 3}, now)
 	last := time.Hour
 	for n := 1; n <= 10; n++ {
 		startAttempt(c, now, experiment.Trial{Block: n}, experiment.Progress{Number: n, Total: 10, Attempt: 1})
@@ -87,7 +87,7 @@ func TestTheTimeLeftRisesForAReason(t *testing.T) {
 		"a repeat":      {2 * time.Second, true, experiment.Progress{Number: 2, Total: 10, Attempt: 1}},
 		"slower trials": {20 * time.Second, false, experiment.Progress{Number: 2, Total: 10, Attempt: 1}},
 	} {
-		d := newCountdown(2*time.Second, 1, 3, begun)
+		d := newCountdown(suite.Forecast{Each: 2 * time.Second, Cells: 1, Repeats: 3}, begun)
 		startAttempt(d, begun, first, experiment.Progress{Number: 1, Total: 10, Attempt: 1})
 		if left := d.at(begun); left < 19*time.Second || left > 21*time.Second {
 			t.Errorf("%s: at first %v are left, want about 20s", name, left)
@@ -105,7 +105,7 @@ func TestTheTimeLeftRisesForAReason(t *testing.T) {
 // When the first attempt fails, the time left already includes the second attempt.
 func TestTheTimeLeftDoesNotRiseTwiceForOneRepeat(t *testing.T) {
 	now := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
-	c := newCountdown(2*time.Second, 3, 3, now)
+	c := newCountdown(suite.Forecast{Each: 2 * time.Second, Cells: 3, Repeats: 3}, now)
 	rejected := experiment.Trial{Scenario: "1"}
 	step := func(t experiment.Trial, p experiment.Progress) time.Duration {
 		startAttempt(c, now, t, p)
@@ -154,7 +154,7 @@ func TestALogHasALineForEachBlockAndEveryTenSeconds(t *testing.T) {
 func TestTheTimeLeftIncludesTheRepeatsToExpect(t *testing.T) {
 	for repeats, most := range map[int]time.Duration{100: 2 * 72 * time.Second, 14: 2 * 28 * time.Second} {
 		now := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
-		c := newCountdown(2*time.Second, 8, repeats, now)
+		c := newCountdown(suite.Forecast{Each: 2 * time.Second, Cells: 8, Repeats: repeats}, now)
 		for n := 1; n <= 10; n++ {
 			p := experiment.Progress{Number: n, Total: 24, Attempt: 1, Attempts: 3, Repeats: true}
 			startAttempt(c, now, experiment.Trial{Scenario: fmt.Sprint(n)}, p)
@@ -193,7 +193,7 @@ func TestTheCountOfFinishedTrialsNeverFalls(t *testing.T) {
 }
 
 func TestTheLiveLineHasTheCurrentStepAndBothCPUs(t *testing.T) {
-	m := &liveModel{left: newCountdown(2*time.Second, 1, 3, time.Now())}
+	m := &liveModel{left: newCountdown(suite.Forecast{Each: 2 * time.Second, Cells: 1, Repeats: 3}, time.Now())}
 	shows := func(want string) {
 		t.Helper()
 		if got := ansi.Strip(m.line()); !strings.Contains(got, want) {

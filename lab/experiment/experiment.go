@@ -176,7 +176,7 @@ func (e *Experiment) end(ctx context.Context, h *history, q queued, p Progress, 
 	if e.conditions.Adjust {
 		condition.Forgive(s)
 	}
-	p.Repeats = !settled(s) && p.Attempt < p.Attempts
+	p.Repeats = !s.Settled() && p.Attempt < p.Attempts
 	e.Observer.Ended(*s, p)
 	return p.Repeats, nil
 }

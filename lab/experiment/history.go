@@ -42,7 +42,7 @@ func (h *history) add(s sample.Sample) {
 	t := Trial{s.Scenario, s.Block, s.Profiled}
 	h.tried[t] = max(h.tried[t], s.Attempt+1)
 	h.gate(t, s.OK() && len(s.Gates) > 0)
-	if settled(&s) {
+	if s.Settled() {
 		h.done[t] = true
 		if h.lean {
 			delete(h.tried, t) // no further attempt follows
@@ -112,15 +112,6 @@ func (h *history) unsettled(least int) bool {
 // anyCounts reports whether some trial's figures count.
 func (h *history) anyCounts() bool {
 	return len(h.valid) > 0
-}
-
-// settled reports whether a trial needs no further attempt: its figures count, or
-// it failed for a reason that a repeat does not change.
-func settled(s *sample.Sample) bool {
-	if s.OK() {
-		return len(s.Gates) == 0
-	}
-	return !s.Failure.Retryable() && s.Failure.Kind != sample.Interrupted
 }
 
 // extra counts the repeats, and the trials in blocks that replace lost ones. blocks

@@ -61,6 +61,15 @@ func (s *Sample) OK() bool { return s.Failure == nil }
 // the profiler.
 func (s *Sample) Counts() bool { return s.OK() && len(s.Gates) == 0 && !s.Profiled }
 
+// Settled reports whether the trial needs no further attempt: its figures count, or
+// it failed for a reason that a repeat does not change.
+func (s *Sample) Settled() bool {
+	if s.OK() {
+		return len(s.Gates) == 0
+	}
+	return !s.Failure.Retryable() && s.Failure.Kind != Interrupted
+}
+
 // Trial names the attempt: "block 3", or "block 3, attempt 2".
 func (s *Sample) Trial() string {
 	text := fmt.Sprintf("block %d", s.Block+1)

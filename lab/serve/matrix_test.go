@@ -14,7 +14,7 @@ import (
 )
 
 // matrixRun returns a run in progress between all pairs of hosts, with one scenario and two
-// trials of it for each pair.
+// trials of it for each pair. An attempt takes a minute.
 func matrixRun(t *testing.T, hosts, parallel int) (sample.Run, suite.Plan) {
 	t.Helper()
 	run, plan, _ := reporttest.Sample()
@@ -24,7 +24,10 @@ func matrixRun(t *testing.T, hosts, parallel int) (sample.Run, suite.Plan) {
 		names = append(names, fmt.Sprintf("h%d", i))
 	}
 	m := must.Get(suite.NewMatrix(names, "all", parallel))(t)
-	return run, suite.Plan{Suite: "hosts", Nodes: 2, Trials: 2, Matrix: m, Scenarios: plan.Scenarios[:1]}
+	one := suite.Plan{Suite: "hosts", Nodes: 2, Trials: 2, Matrix: m, Scenarios: plan.Scenarios[:1]}
+	one.Scenarios[0].Timing = suite.Timing{Duration: time.Minute}
+	one.Scenarios[0].Timing.Duration -= one.Forecast().Each*time.Duration(parallel) - time.Minute
+	return run, one
 }
 
 // between returns a sample of a plan's pair of hosts.
@@ -43,7 +46,7 @@ func TestALiveViewOfAMatrixHasARowForEachPair(t *testing.T) {
 	put(t, writer, run, plan, []sample.Sample{between(plan, 0, 0, run.Started), between(plan, 1, 0, run.Started.Add(time.Minute)), between(plan, 1, 1, run.Started.Add(2*time.Minute))})
 	_, at := site(t, reader)
 	id := plan.Scenarios[0].ID
-	get(t, at+"/runs/"+run.ID+"/live").expect(t, "the live view", http.StatusOK, "3 of 10 trials measured", "about 7m0s left",
+	get(t, at+"/runs/"+run.ID+"/live").expect(t, "the live view", http.StatusOK, "3 of 10 trials measured", "about 8m0s left",
 		"<th scope=\"row\">"+id+" h0→h1</th><td class=\"n\">1 of 2</td><td class=\"n\">1.00 Gbit/s</td>",
 		"<th scope=\"row\">"+id+" h0→h2</th><td class=\"n\">2 of 2</td><td class=\"n\">2.00 Gbit/s</td>",
 		"<th scope=\"row\">"+id+" h2→h1</th><td class=\"n\">skipped</td>")
@@ -67,7 +70,28 @@ func TestALiveViewOfALargeMatrixHasARowForEachScenario(t *testing.T) {
 	if len(v.Rows) != 1 || v.Rows[0].Trials != "75 of 4898" || v.Measured != 75 || v.Total != 4898 {
 		t.Errorf("the view is %+v, want one row with 75 of 4898 trials", v)
 	}
-	if want := "about 3h12m55s left"; v.Left != want { // 4,823 trials, 25 a minute
+	if want := "about 3h13m0s left"; v.Left != want { // 4,823 trials, 25 a minute; the estimate includes the skipped pair
 		t.Errorf("the remaining time is %q, want %q", v.Left, want)
 	}
+}
+
+func TestTheRemainingTimeIncludesRepeats(t *testing.T) {
+	run, plan := matrixRun(t, 3, 1)
+	tr := newTracker(&results.RunData{Run: run, Plan: plan})
+	add := func(smp sample.Sample) string {
+		tr.add(&results.Progress{Status: sample.Running, Samples: []sample.Sample{smp}, IDs: []int64{tr.last + 1}})
+		return tr.view().Left
+	}
+	must.Equal(t, "about 11m0s left", add(between(plan, 0, 0, run.Started)))
+	rejected := between(plan, 1, 0, run.Started.Add(time.Minute))
+	rejected.Gates = []sample.Gate{{Name: sample.Steal}}
+	// The 11 trials, and one repeat of 7 attempts: 11 × (1 + 1/7 + 1/49) minutes.
+	must.Equal(t, "about 12m48s left", add(rejected))
+	rejected.Attempt, rejected.Gates, rejected.Started = 1, nil, run.Started.Add(2*time.Minute)
+	must.Equal(t, "about 11m24s left", add(rejected))
+	var rest string
+	for i := range 10 {
+		rest = add(between(plan, (i+2)%6, (i+2)/6, run.Started.Add(time.Duration(i+3)*time.Minute)))
+	}
+	must.Equal(t, "the planned trials are measured", rest)
 }

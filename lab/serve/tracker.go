@@ -3,6 +3,7 @@ package serve
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"time"
 
 	"windtunnel/lab/report/quantity"
@@ -22,7 +23,9 @@ type tracker struct {
 	byID     map[string]*trackedRow // by the ID of a scenario, as samples or the plan have it
 	attempts []attempt              // in the order in which they were stored
 	starts   []time.Time
-	last     int64 // ID of the newest sample
+	due      map[trial]bool // trials that must be repeated
+	rejected int            // attempts whose trial must be repeated
+	last     int64          // ID of the newest sample
 }
 
 // trackedRow has the trials of one scenario: between one pair of hosts, or between all.
@@ -81,7 +84,8 @@ type liveRow struct {
 
 func newTracker(head *results.RunData) *tracker {
 	plan, skipped := head.Plan, head.Run.Skipped
-	t := &tracker{run: head.Run, plan: plan, status: head.Run.Status, byID: make(map[string]*trackedRow)}
+	t := &tracker{run: head.Run, plan: plan, status: head.Run.Status, byID: make(map[string]*trackedRow), due: make(map[trial]bool)}
+	t.plan.Skipped = skipped
 	pairs := 1
 	if plan.Large() {
 		pairs = plan.Matrix.Len()
@@ -126,11 +130,21 @@ func (t *tracker) add(p *results.Progress) {
 			continue
 		}
 		row.measured[one], row.newest = true, a.Text
+		t.repeat(one, !smp.Settled() && smp.Attempt+1 < suite.Attempts)
 		if !smp.Counts() {
 			row.left++
 		} else if v, ok := smp.Metrics[row.metric()]; ok {
 			row.values[one] = v
 		}
+	}
+}
+
+// repeat notes whether a trial must be repeated. A block's repeats end before the next block.
+func (t *tracker) repeat(one trial, due bool) {
+	maps.DeleteFunc(t.due, func(other trial, _ bool) bool { return other == one || other.block < one.block })
+	if due {
+		t.due[one] = true
+		t.rejected++
 	}
 }
 
@@ -182,13 +196,15 @@ func (r *trackedRow) view(blocks int) liveRow {
 	return row
 }
 
-// left estimates the remaining time from the usual time between two attempts.
+// left returns the remaining time in words. The usual time between two attempts leaves out
+// the time between a run and its resumption.
 func (t *tracker) left(v liveView) string {
 	if !v.Running {
 		return ""
 	}
-	if v.Measured >= v.Total {
-		return "the planned trials are measured; some may be repeated"
+	unfinished := v.Total - v.Measured + len(t.due)
+	if unfinished <= 0 {
+		return "the planned trials are measured"
 	}
 	parallel := 1
 	if t.plan.Matrix != nil {
@@ -198,11 +214,10 @@ func (t *tracker) left(v liveView) string {
 	for i := parallel; i < len(t.starts); i++ {
 		gaps = append(gaps, float64(t.starts[i].Sub(t.starts[i-parallel]))/float64(parallel))
 	}
-	usual, ok, err := stats.Median(gaps)
-	if !ok || err != nil {
-		return "the remaining time is not known yet"
-	}
-	left := (time.Duration(usual) * time.Duration(v.Total-v.Measured)).Round(time.Second)
+	usual, _, _ := stats.Median(gaps) // 0 without gaps
+	left := t.plan.Forecast().Left(suite.Pace{
+		Elapsed: time.Duration(usual * float64(len(gaps))), Attempts: len(gaps), Rejected: t.rejected, Unfinished: unfinished, Most: suite.Attempts,
+	}).Round(time.Second)
 	if t.plan.Stop.Precision > 0 {
 		return fmt.Sprintf("at least %v left", left)
 	}

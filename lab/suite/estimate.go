@@ -60,6 +60,47 @@ func (p *Plan) WorstCase() time.Duration {
 // block. A machine that needs more is not suitable for measurements.
 func (p *Plan) Repeats(blocks int) int { return blocks * max(3, (p.Cells()+1)/2) }
 
+// Attempts is the maximum number of attempts at a trial.
+const Attempts = 3
+
+// Forecast is what a plan says about the duration of its attempts.
+type Forecast struct {
+	Each    time.Duration // time that an attempt adds to the run
+	Cells   int           // trials in a block
+	Repeats int           // maximum number of repeats in the run
+}
+
+// Forecast returns the forecast of a run of the plan.
+func (p *Plan) Forecast() Forecast {
+	cells := max(1, p.Cells())
+	return Forecast{p.Estimate() / time.Duration(max(1, p.Trials*cells)), cells, p.Repeats(max(p.Trials, p.Stop.MaxTrials))}
+}
+
+// Pace is the progress of a run so far.
+type Pace struct {
+	Elapsed    time.Duration // time of the finished attempts
+	Attempts   int           // finished attempts
+	Rejected   int           // finished attempts whose trial must be repeated
+	Unfinished int           // trials that need another attempt
+	Most       int           // maximum number of attempts at a trial
+}
+
+// Left estimates the remaining time of a run: one attempt for each unfinished trial, and
+// repeats as often as so far, within the maximum for a trial and for the run. The forecast
+// has the weight of one block of attempts.
+func (f Forecast) Left(p Pace) time.Duration {
+	known := p.Attempts + f.Cells
+	mean := (p.Elapsed + time.Duration(f.Cells)*f.Each) / time.Duration(known)
+	rejected := float64(p.Rejected) / float64(known)
+	each, share := 1.0, 1.0
+	for range p.Most - 1 {
+		share *= rejected
+		each += share
+	}
+	unfinished := float64(p.Unfinished)
+	return time.Duration(float64(mean) * min(unfinished*each, unfinished+float64(max(0, f.Repeats-p.Rejected))))
+}
+
 // Replacements returns the maximum number of blocks that replace lost trials: half of
 // the given number of blocks, rounded up.
 func (p *Plan) Replacements(blocks int) int { return blocks/2 + blocks%2 }
