@@ -20,7 +20,7 @@ var vocabulary = suite.Vocabulary{
 	Systems: []string{
 		"raw", "bridge", "vxlan", "macvlan", "vrouter-direct", "vrouter-direct-policy", "vrouter-direct-big-tcp", "vrouter-translated", "vrouter-mpls-gre", "vrouter-mpls-udp", "vrouter-mpls-udp-checksum", "vrouter-vxlan",
 		"flannel-vxlan", "flannel-udp", "flannel-host-gw", "evpn", "docker-overlay", "docker-bridge", "vrouter-docker", "ovs-vxlan", "ovs-gre", "wireguard", "weave",
-		"bridge-nat", "vrouter-nat", "vrouter-evpn",
+		"bridge-nat", "vrouter-nat", "vrouter-routed", "vrouter-evpn",
 		"host", "cni", "service",
 	},
 	Tools: []string{"builtin", "builtin-ntttcp", "iperf3", "qperf", "netperf", "sockperf", "ntttcp", "fio"},
@@ -93,14 +93,17 @@ func TestSuitesExpandIntoTheirScenarios(t *testing.T) {
 		"gateway": {
 			ids: []string{
 				"raw/stream", "raw/rr", "raw/crr", "bridge-nat/stream", "bridge-nat/rr", "bridge-nat/crr",
-				"vrouter-nat/stream", "vrouter-nat/rr", "vrouter-nat/crr", "vrouter-evpn/stream", "vrouter-evpn/rr", "vrouter-evpn/crr",
+				"vrouter-nat/stream", "vrouter-nat/rr", "vrouter-nat/crr",
+				"vrouter-routed/stream", "vrouter-routed/rr", "vrouter-routed/crr", "vrouter-evpn/stream", "vrouter-evpn/rr", "vrouter-evpn/crr",
 			},
 			pairs: []string{
 				"bridge-nat/stream over raw/stream", "bridge-nat/rr over raw/rr", "bridge-nat/crr over raw/crr",
 				"vrouter-nat/stream over raw/stream", "vrouter-nat/rr over raw/rr", "vrouter-nat/crr over raw/crr",
+				"vrouter-routed/stream over raw/stream", "vrouter-routed/rr over raw/rr", "vrouter-routed/crr over raw/crr",
 				"vrouter-evpn/stream over raw/stream", "vrouter-evpn/rr over raw/rr", "vrouter-evpn/crr over raw/crr",
 				"vrouter-nat/stream over bridge-nat/stream", "vrouter-nat/rr over bridge-nat/rr", "vrouter-nat/crr over bridge-nat/crr",
 				"vrouter-evpn/stream over bridge-nat/stream", "vrouter-evpn/rr over bridge-nat/rr", "vrouter-evpn/crr over bridge-nat/crr",
+				"vrouter-nat/stream over vrouter-routed/stream", "vrouter-nat/rr over vrouter-routed/rr", "vrouter-nat/crr over vrouter-routed/crr",
 			},
 			trials: 11,
 		},

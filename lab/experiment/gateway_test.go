@@ -14,16 +14,16 @@ import (
 	"windtunnel/lab/system"
 )
 
-// With NAT, the host outside sees an address of the workload's node. With a router, it sees the
-// workload's address.
+// With NAT, the host outside sees an address of the workload's node. Otherwise it sees the workload's address.
 func TestAHostOutsideSeesTheTranslatedOrTheWorkloadsAddress(t *testing.T) {
 	for _, c := range []struct {
 		system system.System
 		sees   func(sender Endpoint) netip.Prefix
 	}{
 		{system.BridgeNAT{}, func(e Endpoint) netip.Prefix { return alone(e.Node.Addr(4)) }},
-		{system.VRouterGateway{NAT: true}, func(Endpoint) netip.Prefix { return netip.MustParsePrefix("10.31.255.0/28") }},
-		{system.VRouterGateway{}, func(e Endpoint) netip.Prefix { return alone(e.V4) }},
+		{system.VRouterGateway{Way: system.ByNAT}, func(Endpoint) netip.Prefix { return netip.MustParsePrefix("10.31.255.0/28") }},
+		{system.VRouterGateway{Way: system.ByKernel}, func(e Endpoint) netip.Prefix { return alone(e.V4) }},
+		{system.VRouterGateway{Way: system.ByEVPN}, func(e Endpoint) netip.Prefix { return alone(e.V4) }},
 	} {
 		t.Run(c.system.Name(), func(t *testing.T) {
 			ctx := context.Background()

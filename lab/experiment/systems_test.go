@@ -40,10 +40,11 @@ var twoNodeHops = map[string]string{
 	"vxlan":   "endpoint vif bridge tunnel fabric port port fabric tunnel bridge vif endpoint",
 	"macvlan": "endpoint fabric port port fabric endpoint",
 	// The rules of published ports send packets from the bridge to the fabric.
-	"docker-bridge": "endpoint vif bridge fabric port port fabric bridge vif endpoint",
-	"bridge-nat":    "endpoint vif bridge fabric port port fabric bridge vif endpoint",
-	"vrouter-nat":   "endpoint vif fabric port port fabric bridge vif endpoint",
-	"vrouter-evpn":  "endpoint vif fabric port port fabric tunnel bridge vif endpoint",
+	"docker-bridge":  "endpoint vif bridge fabric port port fabric bridge vif endpoint",
+	"bridge-nat":     "endpoint vif bridge fabric port port fabric bridge vif endpoint",
+	"vrouter-nat":    "endpoint vif fabric port port fabric bridge vif endpoint",
+	"vrouter-routed": "endpoint vif fabric port port fabric bridge vif endpoint",
+	"vrouter-evpn":   "endpoint vif fabric port port fabric tunnel bridge vif endpoint",
 }
 
 func outsideClusters() []system.System {

@@ -10,13 +10,16 @@ import (
 	"windtunnel/lab/program"
 )
 
-// VRouterGateway connects the workloads of the first node to hosts outside by vrouter: by NAT on their
-// node, or by a router. The second node is that router, and its containers are the hosts behind it.
-type VRouterGateway struct {
-	// NAT: vrouter translates the workloads' addresses to one of its pool. If it is false, FRR on the
-	// second node and vrouter exchange routes by BGP EVPN, and packets are in VXLAN.
-	NAT bool
-}
+// VRouterGateway connects the workloads of the first node to hosts outside by vrouter. The second node is a router,
+// and its containers are the hosts behind it.
+type VRouterGateway struct{ Way string }
+
+// Ways out of the virtual network.
+const (
+	ByNAT    = "nat"    // the node's kernel forwards the packets, and vrouter translates their addresses to one of its pool
+	ByKernel = "routed" // the same without NAT
+	ByEVPN   = "evpn"   // FRR on the second node and vrouter exchange routes by BGP EVPN, and packets are in VXLAN
+)
 
 const (
 	vrouterVNI    = 1
@@ -28,25 +31,22 @@ var vrouterPool = netip.MustParsePrefix("10.31.255.0/28")
 
 // inside is vrouter on the first node.
 func (g VRouterGateway) inside() VRouter {
-	if g.NAT {
-		return VRouter{Encap: "direct"}
+	if g.Way == ByEVPN {
+		return VRouter{Encap: "vxlan"}
 	}
-	return VRouter{Encap: "vxlan"}
+	return VRouter{Encap: "direct"}
 }
 
-func (g VRouterGateway) Name() string {
-	if g.NAT {
-		return "vrouter-nat"
-	}
-	return "vrouter-evpn"
-}
+func (g VRouterGateway) Name() string { return "vrouter-" + g.Way }
 
 func (g VRouterGateway) About() About {
-	about := About{Gateway: true, IPv4Only: g.NAT, OneLink: true, Overhead: g.inside().About().Overhead}
-	if g.NAT {
+	about := About{Gateway: true, IPv4Only: g.Way != ByEVPN, OneLink: true, Overhead: g.inside().About().Overhead, SetUp: g.inside().About().SetUp}
+	switch g.Way {
+	case ByNAT:
 		about.Title, about.Description = "vrouter with NAT", "containers on vrouter, which translates their addresses, to hosts behind a router"
-		about.SetUp = g.inside().About().SetUp
-	} else {
+	case ByKernel:
+		about.Title, about.Description = "vrouter without NAT", "containers on vrouter, whose packets the node's kernel routes, to hosts behind a router"
+	default:
 		about.Title, about.Description = "vrouter with an EVPN gateway", "containers on vrouter, VXLAN to FRR and the kernel (BGP EVPN), which route to the hosts behind them"
 		about.SetUp = EVPN{}.About().SetUp
 	}
@@ -54,11 +54,14 @@ func (g VRouterGateway) About() About {
 }
 
 func (g VRouterGateway) Needs() ([]string, []program.Program) {
-	if g.NAT {
-		return []string{"veth", "bridge", "bpf", "vrouter"}, []program.Program{iptablesProgram}
+	features, programs := []string{"veth", "bridge"}, []program.Program(nil)
+	switch g.Way {
+	case ByNAT:
+		programs = []program.Program{iptablesProgram}
+	case ByEVPN:
+		features, programs = EVPN{}.Needs()
 	}
-	features, frr := EVPN{}.Needs()
-	return append(features, "bpf", "vrouter"), frr
+	return append(features, "bpf", "vrouter"), programs
 }
 
 func (g VRouterGateway) Attach(n *Node) error {
@@ -77,7 +80,7 @@ func (g VRouterGateway) Attach(n *Node) error {
 
 // network brings up vrouter with a network that only this node has.
 func (g VRouterGateway) network(n *Node) error {
-	if g.NAT {
+	if g.Way != ByEVPN {
 		if err := routeOutside(n); err != nil {
 			return err
 		}
@@ -108,19 +111,31 @@ func (g VRouterGateway) connect(n *Node, router netip.Addr) error {
 	if err != nil {
 		return err
 	}
-	if g.NAT {
-		return vrouterRun(path, "--socket", vrouterSocket(n), "network", "nat", "lab", "--pool", vrouterPool.String())
-	}
+	v4, v6 := routedSubnets(gatewayNode)
 	as := strconv.Itoa(evpnAS)
-	for _, args := range [][]string{
-		{"network", "set", "lab", "--route-target", as + ":" + strconv.Itoa(vrouterVNI)},
-		{"bgp", "enable", "--asn", as, "--router-id", n.Underlay[0].String(), "--neighbor", router.String()},
-	} {
+	for _, args := range map[string][][]string{
+		ByNAT: {{"network", "nat", "lab", "--pool", vrouterPool.String()}},
+		// The policy makes flows, as NAT does.
+		ByKernel: {
+			{"policy", "create", "out", "--rule", "ingress allow", "--rule", "egress allow"},
+			{"port", "add", "--network", "lab", "--name", "out", "--host", "--policy", "out", "--allow-source", v4.String()},
+			{"route", "add", "lab", v4.String(), "--port", "out"},
+		},
+		ByEVPN: {
+			{"network", "set", "lab", "--route-target", as + ":" + strconv.Itoa(vrouterVNI)},
+			{"bgp", "enable", "--asn", as, "--router-id", n.Underlay[0].String(), "--neighbor", router.String()},
+		},
+	}[g.Way] {
 		if err := vrouterRun(path, append([]string{"--socket", vrouterSocket(n)}, args...)...); err != nil {
 			return err
 		}
 	}
-	v4, v6 := routedSubnets(gatewayNode)
+	switch g.Way {
+	case ByNAT:
+		return nil
+	case ByKernel:
+		return n.Space.Sysctl("net.ipv4.ip_forward", "1")
+	}
 	return awaitVRouter(path, n, "has no routes to the hosts behind "+router.String(), func(routes string) bool {
 		return strings.Contains(routes, v4.String()) && strings.Contains(routes, v6.String())
 	}, "rt", "list")
@@ -131,8 +146,12 @@ func (g VRouterGateway) gateway(n *Node) error {
 	if err := connectRouted(n, n.MTU); err != nil {
 		return err
 	}
-	if g.NAT {
+	switch g.Way {
+	case ByNAT:
 		return routeVia(n.Space, n.Underlay[0], vrouterPool)
+	case ByKernel:
+		inside, _ := routedSubnets(0)
+		return routeVia(n.Space, n.Underlay[0], inside)
 	}
 	if err := addBridge(n, vrouterBridge, MTU(g, n.MTU)); err != nil {
 		return err
@@ -174,7 +193,7 @@ func (g VRouterGateway) Devices(n *Node) []Device {
 	switch {
 	case n.Index != gatewayNode:
 		return g.inside().Devices(n)
-	case g.NAT:
+	case g.Way != ByEVPN:
 		return Bridge{}.Devices(n)
 	}
 	return VXLAN{}.Devices(n)
