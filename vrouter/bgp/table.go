@@ -80,8 +80,9 @@ var kinds = []Kind{VPN, Station, Multicast, Prefix}
 func newTable(stale []Path) *table {
 	t := &table{paths: map[key]value{}, numbers: map[attributes]uint32{}, counts: map[source]int{}, hops: map[netip.Addr]int{}, changed: map[key]bool{}}
 	for _, p := range stale {
-		p.Stale = true
-		t.Put(p)
+		if p.Stale = true; p.Family != "" { // older agents stored such paths
+			t.Put(p)
+		}
 	}
 	return t
 }

@@ -85,7 +85,7 @@ func (p *Path) nlri() (bgp.NLRI, error) {
 // or the type of the path.
 func fromWire(w *apiutil.Path) (p Path, ok bool) {
 	p = Path{Family: familyOf(w.Family), Neighbor: w.PeerAddress.Unmap(), LocalPref: defaultLocalPref}
-	if !p.setDestination(w.Nlri) {
+	if p.Family == "" || !p.setDestination(w.Nlri) { // GoBGP takes VPN routes of family multicast, too
 		return p, false
 	}
 	p.Kept = w.Stale

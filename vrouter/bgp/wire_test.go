@@ -182,8 +182,10 @@ func quiet() *Speaker {
 // they are withdrawn.
 func take(t *testing.T, message []byte) {
 	t.Helper()
-	s, all := quiet(), updates(message)
+	s, all, networks := quiet(), updates(message), testSite().Networks
+	s.ReceivedFor(networks)
 	s.receive(all)
+	s.ReceivedFor(networks)
 	_, verdicts := testSite().Resolve(s.Received())
 	must.Get(json.Marshal(verdicts))(t)
 	for i := range verdicts {
@@ -199,9 +201,25 @@ func take(t *testing.T, message []byte) {
 		w.Withdrawal = true
 	}
 	s.receive(all)
+	if left, _ := s.ReceivedFor(networks); len(left) > 0 {
+		t.Errorf("after the withdrawal of all paths, the networks import %v", left)
+	}
 	if x := s.table; len(x.paths)+len(x.numbers)+len(x.hops) > 0 || len(x.free) != len(x.sets) {
 		t.Errorf("after the withdrawal of all paths, the table has %v, the attributes %v and the next hops %v", x.paths, x.numbers, x.hops)
 	}
+}
+
+// A VPN route of a family that the node does not have, such as IPv4 VPN multicast (RFC 6514), is ignored, also if an older
+// agent has stored it.
+func TestRoutesOfOtherFamiliesAreIgnored(t *testing.T) {
+	p := path("10.9.0.0/24", nil)
+	w := must.Get(p.toWire())(t)
+	w.Family = bgp.NewFamily(bgp.AFI_IP, bgp.SAFI_MPLS_VPN_MULTICAST)
+	if got, ok := fromWire(w); ok {
+		t.Errorf("a path of family multicast is taken as %+v, want none", got)
+	}
+	p.Family = ""
+	must.Equal(t, 0, len(newTable([]Path{p}).paths))
 }
 
 // A speaker takes each UPDATE message that GoBGP accepts.
