@@ -19,7 +19,7 @@ func (r *Row) says() string {
 		}
 	case Suggested:
 		if change := r.change(); units.Finite(change) {
-			return fmt.Sprintf("%s: %+.1f %%, not after the correction", Suggested, 100*change)
+			return fmt.Sprintf("%s: %s, not after the correction", Suggested, quantity.Change(1+change, math.Inf(1)))
 		}
 	case Alike:
 		switch {

@@ -2,7 +2,6 @@ package drawings
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -122,22 +121,11 @@ func costLine(name string, c *model.Comparison) cardLine {
 	return line
 }
 
-// change prints a ratio as a change in percent: 0.784 is "−21.6 %".
-func change(ratio float64) string { return withSign(100*(ratio-1)) + " %" }
+func change(ratio float64) string { return quantity.Change(ratio, 99.95) }
 
 func bounds(iv quantity.Interval) string {
 	if iv.N < 2 {
 		return ""
 	}
-	return fmt.Sprintf("[%s, %s]", withSign(100*(iv.Low-1)), withSign(100*(iv.High-1)))
-}
-
-// withSign prints a number with its sign; the minus is U+2212. Numbers below 100 have one
-// decimal, others none.
-func withSign(v float64) string {
-	decimals := 1
-	if math.Abs(v) >= 99.95 {
-		decimals = 0
-	}
-	return quantity.Signed(v, decimals)
+	return strings.ReplaceAll("["+change(iv.Low)+", "+change(iv.High)+"]", " %", "")
 }

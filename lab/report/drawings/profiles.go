@@ -192,7 +192,7 @@ func (v *profileSide) meter(metered, sum float64) {
 	}
 	off := sum/metered - 1
 	v.Metered, v.Agrees = figure(metered), math.Abs(off) <= agreement
-	v.Agreement = fmt.Sprintf("The sum differs from the CPU meter’s figure by %s %%, ", withSign(100*off))
+	v.Agreement = fmt.Sprintf("The sum differs from the CPU meter’s figure by %s, ", change(sum/metered))
 	if v.Agrees {
 		v.Agreement += "which is within the limit of 3 %."
 	} else {

@@ -2,8 +2,6 @@ package published
 
 import (
 	"cmp"
-	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -97,15 +95,7 @@ func tone(a model.Agreement) string {
 }
 
 // changeText prints a ratio as a change: "−27 %", "+3.5 %".
-func changeText(ratio float64) string {
-	change := 100 * (ratio - 1)
-	decimals := 0
-	if math.Abs(change) < 10 {
-		decimals = 1
-	}
-	text := fmt.Sprintf("%+.*f %%", decimals, change)
-	return strings.Replace(text, "-", "−", 1)
-}
+func changeText(ratio float64) string { return quantity.Change(ratio, 10) }
 
 // ByToolNote explains how the tool's own CPU figure differs from the meter's.
 const ByToolNote = "The lab's meter measures the CPU of one node. The traffic tool counts all CPUs of the machine, so its figure includes the other node if both nodes are on one machine. Ratios and verdicts use the meter's figure."

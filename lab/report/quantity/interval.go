@@ -72,6 +72,16 @@ func Percentage(v float64) string {
 	return fmt.Sprintf("%.2g %%", v)
 }
 
+// Change prints a ratio as a change in percent: 0.784 is "−21.6 %". Changes of whole percent
+// and more have no decimals, others one.
+func Change(ratio, whole float64) string {
+	change, decimals := 100*(ratio-1), 1
+	if math.Abs(change) >= whole {
+		decimals = 0
+	}
+	return Signed(change, decimals) + " %"
+}
+
 // Signed prints v with a sign. The minus is U+2212. Zero has no sign.
 func Signed(v float64, decimals int) string {
 	text := strings.Replace(fmt.Sprintf("%+.*f", decimals, v), "-", "−", 1)
