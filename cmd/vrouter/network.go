@@ -151,12 +151,16 @@ func networkTable(rows []model.Network) inspect.Table {
 		Columns: []inspect.Column{
 			{Name: "Network"}, {Name: "Id", Right: true}, {Name: "VNI", Right: true, Leave: 3}, {Name: "Forwarding", Leave: 2},
 			{Name: "Tenant", Leave: 5}, {Name: "Subnets", Least: 12}, {Name: "Ranges", Leave: 4}, {Name: "Policies", Leave: 1},
-			{Name: "Import", Leave: 6}, {Name: "Export", Leave: 7}, {Name: "RD", Leave: 8}, {Name: "Pool", Leave: 9},
+			{Name: "Import", Leave: 6}, {Name: "Export", Leave: 7}, {Name: "RD", Leave: 8}, {Name: "Pool", Leave: 9}, {Name: "DHCP", Leave: 10}, {Name: "DNS", Leave: 11},
 		},
 	}
 	for _, n := range rows {
+		dhcp := ""
+		if n.DHCP {
+			dhcp = "yes"
+		}
 		t.Add(n.Name, fmt.Sprint(n.ID), fmt.Sprint(n.VNI), string(n.Forwarding), dash(n.Tenant), joined(n.Subnets), joined(n.Ranges), dash(strings.Join(n.Policies, " ")),
-			joined(n.Import), joined(n.Export), n.RD.String(), joined(n.NATPool))
+			joined(n.Import), joined(n.Export), n.RD.String(), joined(n.NATPool), dash(dhcp), joined(n.DNS))
 	}
 	return t
 }

@@ -335,8 +335,8 @@ func (r *resolver) choose() *fib.External {
 		if why != "" {
 			for _, i := range group {
 				v := &r.verdicts[i]
-				if v.Networks = slices.DeleteFunc(v.Networks, func(n string) bool { return n == d.Network }); v.State == Unused {
-					v.Why = why
+				if v.Networks = slices.DeleteFunc(v.Networks, func(n string) bool { return n == d.Network }); v.State == Unused && !strings.Contains(v.Why, why) {
+					v.note("%s", why)
 				}
 			}
 			continue

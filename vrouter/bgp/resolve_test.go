@@ -490,13 +490,16 @@ func TestVerdictsNameRoutesThatTheTablesLack(t *testing.T) {
 		{Network: "red", Prefix: netip.MustParsePrefix("10.9.0.0/16")}:  "the fleet has a route to the same prefix",
 		{Network: "both", Prefix: netip.MustParsePrefix("10.9.0.0/16")}: "the fleet has a route to the same prefix",
 		{Network: "both", Prefix: netip.MustParsePrefix("10.1.0.7/32")}: `port "y" has the address`,
+		{Network: "red", Prefix: netip.MustParsePrefix("10.1.0.8/32")}:  `port "x" has the address`,
+		{Network: "both", Prefix: netip.MustParsePrefix("10.1.0.8/32")}: `port "z" has the address`,
 	}
 	var got []string
-	for _, v := range s.Explain([]Path{path("10.1.0.7/32", nil), path("10.8.0.0/16", nil), path("10.9.0.0/16", nil)}, ignored) {
+	for _, v := range s.Explain([]Path{path("10.1.0.7/32", nil), path("10.1.0.8/32", nil), path("10.8.0.0/16", nil), path("10.9.0.0/16", nil)}, ignored) {
 		got = append(got, fmt.Sprint(v.Prefix, " ", v.State, " ", v.Networks, " ", v.Why))
 	}
 	want := []string{
 		`10.1.0.7/32 used [red] no port has this address of the subnet 10.1.0.0/16 of network red; network both does not use it: port "y" has the address`,
+		`10.1.0.8/32 unused [] port "z" has the address; port "x" has the address`,
 		"10.8.0.0/16 used [red both] ",
 		"10.9.0.0/16 unused [] the fleet has a route to the same prefix",
 	}
