@@ -50,11 +50,15 @@ static __always_inline __u32 timeout_of(const struct flow *f, __u8 protocol)
 }
 
 /* Returns 1 for an expired flow. Programs ignore its entry until the agent deletes it.
- * Not inlined, because admit() has little stack left. */
-static __noinline int is_forgotten(const struct flow *f, __u8 protocol, __u64 now)
+ * Global function: the verifier checks it once. */
+__noinline int is_forgotten(const struct flow *f, __u8 protocol, __u64 now)
 {
-	__u64 seen = f->seen_ns, limit = timeout_of(f, protocol);
+	__u64 seen, limit;
 
+	if (!f)
+		return 1;
+	seen = f->seen_ns;
+	limit = timeout_of(f, protocol);
 	return limit && now > seen && now - seen > limit * NSEC_PER_SEC;
 }
 

@@ -37,7 +37,7 @@ static __always_inline void log_drop(struct __sk_buff *skb, __u32 vif, __u32 vrf
 	bpf_ringbuf_submit(e, 0);
 }
 
-static __noinline int dropped(struct __sk_buff *skb, __u32 vif, __u32 vrf, __u32 reason)
+__noinline int dropped(struct __sk_buff *skb, __u32 vif, __u32 vrf, __u32 reason)
 {
 	trace(TRACE_DROP, vrf, reason, vif, 1);
 	if (!tracing) {

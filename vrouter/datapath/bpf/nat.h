@@ -65,8 +65,8 @@ static __always_inline int has_identifier(struct __sk_buff *skb, const struct fl
 }
 
 /* Takes a port of the pool for the flow in the_serving(): makes the entry with the address in the pool. Returns 0;
- * -EEXIST if the port is in use; or another negative error. Global function: the verifier checks it once. */
-__noinline int take_port(__u32 port)
+ * -EEXIST if the port is in use; or another negative error. */
+static __always_inline int take_port(__u32 port)
 {
 	struct serving *s = the_serving();
 	__u64 seen, now;
@@ -93,13 +93,30 @@ __noinline int take_port(__u32 port)
 	return 0;
 }
 
+struct port_search {
+	__u32 first;  /* port of the node in the pool */
+	__u32 ports;
+	__u32 own;    /* port of the workload */
+	__u32 random;
+	int err;
+};
+
+/* Tries the workload's port, and then ports from a random one on. */
+static long try_port(__u32 i, struct port_search *s)
+{
+	__u32 port = i ? s->first + (s->random + i) % s->ports : s->own;
+
+	if (port - s->first < s->ports)
+		s->err = take_port(port);
+	return s->err != -EEXIST;
+}
+
 /* Makes both entries of a connection to the outside. old: the entry with the workload's address; 0: there is none.
  * Returns 0 or a negative error; -EEXIST: all ports that were tried are in use. */
 static __always_inline int begin_nat(const struct nat *n, struct serving *s, struct flow *old)
 {
-	__u32 first = n->first_port, ports = n->last_port - first + 1, port, i;
+	struct port_search search = { .first = n->first_port, .ports = n->last_port - n->first_port + 1, .err = -EEXIST };
 	struct flow_key *k = &s->p.key;
-	int err;
 
 	if (!tracing && !is_within_quota(n->vrf, k->vif))
 		return -EDQUOT;
@@ -114,16 +131,11 @@ static __always_inline int begin_nat(const struct nat *n, struct serving *s, str
 	s->vrf = n->vrf;
 	s->other = *k;
 	s->other.remote = *pool_address(n, &k->remote);
-	port = bpf_ntohs(s->flow.other_port);
-	err = port - first < ports ? take_port(port) : -EEXIST;
-	if (k->protocol != IPPROTO_SCTP) { /* its checksum includes the ports */
-		port = bpf_get_prandom_u32();
-#pragma clang loop unroll(disable)
-		for (i = 0; i < PORT_TRIES && err == -EEXIST; i++)
-			err = take_port(first + (port + i) % ports);
-	}
-	if (err)
-		return err;
+	search.own = bpf_ntohs(s->flow.other_port);
+	search.random = bpf_get_prandom_u32();
+	bpf_loop(k->protocol == IPPROTO_SCTP ? 1 : 1 + PORT_TRIES, try_port, &search, 0); /* SCTP's checksum includes the ports */
+	if (search.err)
+		return search.err;
 	s->flow.translation = FROM_BACKEND;
 	s->flow.other = s->other.remote;
 	s->flow.other_port = *translated_port(&s->other);

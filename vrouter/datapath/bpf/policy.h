@@ -19,12 +19,11 @@ struct decision {
 };
 
 struct rule_search {
-	const struct rule_chunk *chunk;
 	union {
 		__u32 remote32[4];
 		__u64 remote[2];
 	};
-	__u32 begin;    /* index of the first rule of chunk */
+	__u32 begin;    /* index of the first rule of the chunk */
 	__u32 found;    /* index + 1 */
 	__u16 port;     /* of the destination, host order */
 	__u8 ported;    /* the protocol has ports */
@@ -54,13 +53,20 @@ static __always_inline int rule_matches(const struct rule *r, const struct rule_
 	       (s->remote[0] & mask[0]) == remote[0] && (s->remote[1] & mask[1]) == remote[1];
 }
 
-static long try_rule(__u32 i, struct rule_search *s)
+/* Two pointers, because a global function cannot store a pointer in the memory of its caller. */
+struct chunk_search {
+	const struct rule_chunk *chunk;
+	struct rule_search *s;
+};
+
+static long try_rule(__u32 i, struct chunk_search *c)
 {
+	struct rule_search *s = c->s;
 	const struct rule *r;
 
 	if (i >= CHUNK_RULES)
 		return 1;
-	r = &s->chunk->rule[i];
+	r = &c->chunk->rule[i];
 	if (!rule_matches(r, s))
 		return 0;
 	s->found = s->begin + i + 1;
@@ -69,11 +75,14 @@ static long try_rule(__u32 i, struct rule_search *s)
 	return 1;
 }
 
-/* The policy has `rules` rules in this chunk and the chunks after it. */
-static __always_inline void try_chunk(const struct rule_chunk *chunk, __u32 rules, struct rule_search *s)
+/* The policy has `rules` rules in this chunk and the chunks after it. Global function: the verifier checks it once. */
+__noinline int try_chunk(const struct rule_chunk *chunk, __u32 rules, struct rule_search *s)
 {
-	s->chunk = chunk;
-	bpf_loop(rules < CHUNK_RULES ? rules : CHUNK_RULES, try_rule, s, 0);
+	struct chunk_search c = { chunk, s };
+
+	if (chunk && s)
+		bpf_loop(rules < CHUNK_RULES ? rules : CHUNK_RULES, try_rule, &c, 0);
+	return 0;
 }
 
 /* Rules after the first chunk. A missing chunk denies the packet: the agent has just

@@ -30,8 +30,8 @@ static __always_inline __u32 flows_of(void *begun, void *ended, __u32 id)
 	return n > 0 ? n : 0;
 }
 
-/* Not inlined, because admit() has little stack left. */
-static __noinline int is_within_quota(__u32 vrf, __u32 vif)
+/* Global function: the verifier checks it once. */
+__noinline int is_within_quota(__u32 vrf, __u32 vif)
 {
 	__u32 all, network;
 
@@ -52,7 +52,7 @@ static __always_inline void add_one(void *begun, __u32 id)
 		__sync_fetch_and_add(n, 1);
 }
 
-static __noinline int count_begun(__u32 vrf, __u32 vif)
+__noinline int count_begun(__u32 vrf, __u32 vif)
 {
 	add_one(&vrf_flows_begun, WHOLE_TABLE);
 	add_one(&vrf_flows_begun, vrf);

@@ -14,10 +14,15 @@ static __always_inline int is_icmp_number(__u8 protocol)
 	return protocol == IPPROTO_ICMP || protocol == IPPROTO_ICMPV6;
 }
 
-/* Returns the offset of the checksum in a transport header; 0: it has neither addresses nor ports (SCTP). */
+/* Returns the offset of the checksum in a transport header; 0: it has neither addresses nor ports (SCTP). A table, so that
+ * the verifier walks the rest of a function once, not once for each offset. */
 static __always_inline __u32 checksum_field(__u8 protocol)
 {
-	return protocol == IPPROTO_TCP ? 16 : protocol == IPPROTO_UDP ? 6 : is_icmp_number(protocol) ? 2 : 0;
+	static const __u8 fields[IPPROTO_ICMPV6 + 1] = {
+		[IPPROTO_ICMP] = 2, [IPPROTO_ICMPV6] = 2, [IPPROTO_TCP] = 16, [IPPROTO_UDP] = 6,
+	};
+
+	return protocol < sizeof(fields) ? fields[protocol] : 0;
 }
 
 /* Returns the offset of the source or destination port, or of an ICMP identifier. */

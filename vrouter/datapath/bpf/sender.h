@@ -61,7 +61,7 @@ static __always_inline int has_owner(const struct route *r)
  * prefix into allow_sources of its ports. So an address that belongs to another next hop
  * (`owned`) is refused even if senders has such a prefix. A gateway may send from this address
  * too: one of its entries in senders has no prefix, and allows every MAC address. */
-static __noinline int is_allowed_address(__u32 vrf, __u32 remote, const struct address *source, __u8 family, int owned)
+__noinline int is_allowed_address(__u32 vrf, __u32 remote, const struct address *source, __u8 family, int owned)
 {
 	struct address none = {};
 

@@ -163,7 +163,7 @@ static __always_inline int is_large_without_df(const struct iphdr *ip)
  * and whole, small or with DF, and TCP, UDP with a checksum, or an ICMP echo. jumbo: the packet
  * has a jumbo header, which the kernel removes when it cuts the packet. The helpers of the
  * kernel use skb->protocol, which a packet socket of a netkit device can set to another family. */
-static __noinline int is_translatable(struct __sk_buff *skb, __u8 family, __u32 vrf, int jumbo)
+__noinline int is_translatable(struct __sk_buff *skb, __u8 family, __u32 vrf, int jumbo)
 {
 	struct iphdr ip;
 	__be16 checksum;
@@ -223,9 +223,10 @@ static __always_inline __u32 untranslatable(struct __sk_buff *skb, __u8 family, 
 }
 
 /* Counts a packet for which is_translatable() returned 0. */
-static __noinline void count_untranslatable(struct __sk_buff *skb, __u8 family, __u32 vrf, int jumbo)
+__noinline int count_untranslatable(struct __sk_buff *skb, __u8 family, __u32 vrf, int jumbo)
 {
 	count_fallback(skb, vrf, untranslatable(skb, family, jumbo));
+	return 0;
 }
 
 /* Changes the type and checksum of an ICMP echo behind a header of `header` bytes. pseudo:

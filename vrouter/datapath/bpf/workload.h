@@ -144,7 +144,7 @@ static __always_inline int hides_nd(const struct ipv6hdr *ip, void *end)
  * header (RFC 3810, section 5), and for duplicate address detection. Only the last
  * may use the unspecified address (RFC 4862, section 5.4). A port that may send from
  * any address has no such limit. */
-static __noinline int may_use_link_source(struct __sk_buff *skb, const struct vif *v)
+__noinline int may_use_link_source(struct __sk_buff *skb, const struct vif *v)
 {
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
 	struct ipv6hdr *ip = data + ETH_HLEN;
@@ -360,8 +360,8 @@ static __always_inline int route_frame(struct __sk_buff *skb, const struct vif *
 }
 
 /* A bridged frame: the receiver delivers it as it is. */
-static __noinline int send_bridged(struct __sk_buff *skb, const struct vif *v, struct frame *f,
-				   __u32 id, __u32 label)
+__noinline int send_bridged(struct __sk_buff *skb, const struct vif *v, struct frame *f,
+			    __u32 id, __u32 label)
 {
 	struct nexthop *nh = nexthop_of(id);
 	__u32 mtu;
@@ -404,7 +404,7 @@ static __noinline int send_bridged(struct __sk_buff *skb, const struct vif *v, s
 
 /* Returns 1 for packets from the UDP port of a DHCP server (RFC 2131, RFC 8415), and for packets
  * whose extension headers may hide that port (RFC 7610). */
-static __noinline int is_dhcp_answer(struct __sk_buff *skb, const struct frame *f)
+__noinline int is_dhcp_answer(struct __sk_buff *skb, const struct frame *f)
 {
 	__be16 port;
 
