@@ -1,12 +1,10 @@
 package k8s
 
 import (
-	"context"
 	"errors"
 	"io"
 	"sync/atomic"
 
-	"windtunnel/lab/agent"
 	"windtunnel/lab/testbed/remote"
 )
 
@@ -53,12 +51,4 @@ func (s *session) Write(b []byte) (int, error) {
 func (s *session) Close() error {
 	s.closing.Store(true)
 	return s.Process.Close()
-}
-
-// finish closes a client and waits until its program has ended.
-func (s *session) finish(client *agent.Client) error {
-	err := client.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
-	defer cancel()
-	return errors.Join(err, s.End(ctx))
 }

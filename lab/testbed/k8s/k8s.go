@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"slices"
 	"time"
@@ -17,7 +16,6 @@ import (
 	"windtunnel/lab/parallel"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/program"
-	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/system"
 	"windtunnel/lab/testbed"
@@ -301,7 +299,7 @@ func (x *Executor) Requires(sc *suite.Scenario, about system.About) ([]string, e
 }
 
 // Up implements testbed.Executor.
-func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (_ testbed.Testbed, err error) {
+func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (testbed.Testbed, error) {
 	layout, err := x.Layout(spec.Nodes)
 	if err != nil {
 		return nil, err
@@ -309,13 +307,12 @@ func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (_ testbed.Testbed
 	tb := &Testbed{remote.Network[*node]{
 		CPUs: layout, Name: "the network between nodes of a Kubernetes cluster", MTU: spec.Fabric.MTU, Offloads: "the lab does not change offloads and coalescing of the devices",
 	}}
-	for i, m := range x.machines[:spec.Nodes] {
-		tb.List = append(tb.List, &node{machine: m, testbed: tb, index: i})
+	for _, m := range x.machines[:spec.Nodes] {
+		tb.List = append(tb.List, &node{machine: m, Node: remote.Node{
+			ID: m.node.Metadata.Name, Data: m.data, Args: agent.AttachArgs{Fabric: []string{m.survey.Device.Name}, CPUs: m.cpus},
+		}})
 	}
-	if err := each(tb.List, func(_ int, n *node) error { return n.start(ctx) }); err != nil {
-		return nil, errors.Join(err, tb.Down(context.WithoutCancel(ctx)))
-	}
-	return tb, nil
+	return tb, tb.Start(ctx, each)
 }
 
 // Testbed is nodes of a cluster.
@@ -352,39 +349,36 @@ func (tb *Testbed) Endpoints(sc *suite.Scenario, about system.About) (sender, re
 // node is a node of the testbed.
 type node struct {
 	*machine
-	testbed *Testbed
-	index   int
-	agents  []*podAgent // of the machine's pods, in their order
+	remote.Node
+	agents []*podAgent // of the machine's pods, in their order
 }
 
 // podAgent is a running agent in a pod.
 type podAgent struct {
-	pod     *pod
-	client  *agent.Client
-	session *session
-	hello   agent.Hello
-	in      agent.Namespaces // of an ordinary pod
+	*remote.Agent
+	pod *pod
+	in  agent.Namespaces // of an ordinary pod
 }
 
 // endpoint returns the pod as an endpoint of a node.
 func (a *podAgent) endpoint(node int) testbed.Endpoint {
-	return testbed.Endpoint{Node: node, Name: a.pod.name, V4: remote.Address(a.pod.addresses, 4), V6: remote.Address(a.pod.addresses, 6), Agent: a.client, Namespaces: a.in}
+	return testbed.Endpoint{Node: node, Name: a.pod.name, V4: remote.Address(a.pod.addresses, 4), V6: remote.Address(a.pod.addresses, 6), Agent: a.Client, Namespaces: a.in}
 }
 
-// start starts the agents of the node's pods.
-func (n *node) start(ctx context.Context) error {
+// Start implements remote.Member: it starts the agents of the node's pods.
+func (n *node) Start(ctx context.Context) error {
 	if err := patiently(ctx, func() error { return n.ensure(ctx) }); err != nil {
 		return err
 	}
 	n.agents = make([]*podAgent, len(n.pods))
 	err := each(n.pods, func(i int, p *pod) (err error) {
 		a := &podAgent{pod: p}
-		if a.client, a.session, a.hello, err = p.start(ctx, host.AgentArgs("", n.cpus)...); err != nil {
+		if a.Agent, err = p.start(ctx, host.AgentArgs("", n.cpus)...); err != nil {
 			return err
 		}
 		n.agents[i] = a
 		if !p.privileged {
-			a.in, err = a.client.Namespaces(ctx)
+			a.in, err = a.Namespaces(ctx)
 		}
 		return err
 	})
@@ -395,53 +389,25 @@ func (n *node) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.meterGroups(ctx, n.agents[0].client, pods)
+	n.Main = n.agents[0].Agent
+	n.meterGroups(ctx, n.Agent(), pods)
 	n.noteCarrier(ctx, pods["vrouter"])
-	if got := n.agents[0].hello.CPUs; !slices.Equal(got, n.cpus) {
-		return fmt.Errorf("the agent of node %s runs on CPUs %v, not on %v: its CPU manager forbids it", n.Name(), got, n.cpus)
+	n.Settings = n.base
+	if got := n.Hello().CPUs; !slices.Equal(got, n.cpus) {
+		return fmt.Errorf("the agent of node %s runs on CPUs %v, not on %v: its CPU manager forbids it", n.ID, got, n.cpus)
 	}
 	return nil
 }
 
-// Stop implements remote.Node. If an agent was lost, its pod is replaced before the next testbed. The
-// loss is no error here, because the agent's calls have failed.
+// Stop implements remote.Member.
 func (n *node) Stop(context.Context) error {
 	return parallel.Each(n.agents, func(_ int, a *podAgent) error {
 		if a == nil {
 			return nil
 		}
-		if a.client.Lost() != nil {
-			a.pod.lost = true
-			_ = a.client.Close()
-			a.session.Kill()
-			return nil
-		}
-		if err := a.session.finish(a.client); err != nil {
-			a.pod.lost = true
-			return fmt.Errorf("node %s: %w", n.Name(), err)
+		if err := a.pod.end(a.Agent); err != nil {
+			return fmt.Errorf("node %s: %w", n.ID, err)
 		}
 		return nil
 	})
-}
-
-func (n *node) Name() string { return n.node.Metadata.Name }
-
-func (n *node) CPUs() []int { return n.cpus }
-
-func (n *node) Addr(version int) netip.Addr { return remote.Address(n.data, version) }
-
-func (n *node) Device() string { return n.survey.Device.Name }
-
-func (n *node) Settings() space.Settings { return n.base }
-
-func (n *node) Agent() *agent.Client { return n.agents[0].client }
-
-func (n *node) Hello() agent.Hello { return n.agents[0].hello }
-
-func (n *node) Attachment() agent.AttachArgs {
-	args := agent.AttachArgs{Index: n.index, Fabric: []string{n.Device()}, MTU: n.testbed.MTU, CPUs: n.cpus}
-	for _, other := range n.testbed.List {
-		args.Underlay = append(args.Underlay, other.Addr(4))
-	}
-	return args
 }

@@ -16,6 +16,7 @@ import (
 	"windtunnel/lab/meter"
 	"windtunnel/lab/program"
 	"windtunnel/lab/space"
+	"windtunnel/lab/testbed/remote"
 )
 
 // machine is a node of the cluster with the run's pods on it.
@@ -39,7 +40,7 @@ type pod struct {
 	privileged bool
 	addresses  []netip.Addr
 	uid        string
-	// lost is set if an agent in the pod was lost: its programs may still run. The pod is
+	// lost is set if an agent in the pod was lost or did not end: its programs may still run. The pod is
 	// replaced before the next testbed.
 	lost  bool
 	again bool // the pod was made before
@@ -140,33 +141,37 @@ const (
 
 // start starts the windtunnel program in the pod with arguments that make it serve calls on
 // its standard input and output.
-func (p *pod) start(ctx context.Context, args ...string) (*agent.Client, *session, agent.Hello, error) {
+func (p *pod) start(ctx context.Context, args ...string) (*remote.Agent, error) {
 	m := p.machine
 	s, err := m.cluster.exec(m.objects.namespace, p.name, append([]string{programName}, args...), p.explain)
 	if err != nil {
-		return nil, nil, agent.Hello{}, fmt.Errorf("start the agent in pod %s: %w", p.name, err)
+		return nil, fmt.Errorf("start the agent in pod %s: %w", p.name, err)
 	}
 	who := m.node.Metadata.Name
 	if !p.privileged {
 		who += "/" + p.name
 	}
-	client := agent.NewClient(who, s)
-	ctx, cancel := context.WithTimeout(ctx, helloTime)
-	defer cancel()
-	hello, err := client.Hello(ctx)
+	a, said, err := s.Agent(ctx, who, s, helloTime)
 	if err == nil {
-		return client, s, hello, nil
+		return a, nil
 	}
-	client.Close()
-	s.Kill()
 	p.lost = true
 	if errors.As(err, new(*agent.ProtocolError)) {
-		return nil, nil, hello, fmt.Errorf("%w: --image must name an image of this version", err)
+		return nil, fmt.Errorf("%w: --image must name an image of this version", err)
 	}
-	if said := s.Said.String(); said != "" {
+	if said != "" {
 		err = fmt.Errorf("%w: %s", err, said)
 	}
-	return nil, nil, hello, fmt.Errorf("start the agent in pod %s: %w", p.name, err)
+	return nil, fmt.Errorf("start the agent in pod %s: %w", p.name, err)
+}
+
+// end ends an agent in the pod.
+func (p *pod) end(a *remote.Agent) error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	lost, err := a.End(ctx)
+	p.lost = p.lost || lost || err != nil
+	return err
 }
 
 // explain returns the reason why the connection to a program in the pod ended with err.
@@ -192,12 +197,12 @@ func (p *pod) explain(err error) error {
 
 // look asks the privileged pod for the facts of its node.
 func (m *machine) look(ctx context.Context, programs []program.Program) (err error) {
-	client, s, hello, err := m.pods[0].start(ctx, host.Command)
+	a, err := m.pods[0].start(ctx, host.Command)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.finish(client)) }()
-	service := host.Client{Client: client}
+	defer func() { err = errors.Join(err, m.pods[0].end(a)) }()
+	service := host.Client{Client: a.Client}
 	if m.survey, err = service.Survey(ctx, host.SurveyArgs{Programs: programs, Data: m.data, Some: true}); err != nil {
 		return err
 	}
@@ -217,7 +222,7 @@ func (m *machine) look(ctx context.Context, programs []program.Program) (err err
 		return err
 	}
 	info := m.node.Status.NodeInfo
-	m.hello, m.cpus = hello, m.survey.Facts.UsableCPUs()
+	m.hello, m.cpus = a.Hello, m.survey.Facts.UsableCPUs()
 	m.survey.Facts.OS, m.survey.Facts.Hostname = info.OSImage, m.node.Metadata.Name
 	for name, value := range map[string]string{
 		"kernel": info.KernelVersion, "kubelet": info.KubeletVersion, "container runtime": info.ContainerRuntimeVersion,

@@ -2,10 +2,12 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
 
+	"windtunnel/lab/agent"
 	"windtunnel/lab/meter"
 	"windtunnel/lab/parallel"
 	"windtunnel/lab/space"
@@ -15,7 +17,7 @@ import (
 
 // Network is a testbed of nodes on machines that are joined by their existing network. It is its
 // own fabric.
-type Network[N Node] struct {
+type Network[N Member] struct {
 	List     []N
 	CPUs     testbed.Layout
 	Name     string // in sentences, such as "the network of a cluster"
@@ -23,15 +25,56 @@ type Network[N Node] struct {
 	Offloads string // says whether the lab changed the offloads of the devices
 }
 
-// Node is a node of a Network.
-type Node interface {
+// Member is a node of a Network. It embeds a Node.
+type Member interface {
 	testbed.Node
-	// Device is the name of its device in the network.
-	Device() string
-	// Settings returns its settings, for the run's record.
-	Settings() space.Settings
+	// Common returns the embedded Node.
+	Common() *Node
+	// Start starts its agents, and sets Main and Settings of the Node.
+	Start(ctx context.Context) error
 	// Stop ends its agents.
 	Stop(ctx context.Context) error
+}
+
+// Node is the part of a node that is the same in all networks.
+type Node struct {
+	ID       string           // its name
+	Data     []netip.Addr     // its addresses in the network
+	Args     agent.AttachArgs // with its CPUs and its device; Network.Start completes them
+	Main     *Agent           // on the node itself
+	Settings space.Settings   // for the run's record
+}
+
+// Common implements Member.
+func (n *Node) Common() *Node { return n }
+
+func (n *Node) Name() string { return n.ID }
+
+func (n *Node) CPUs() []int { return n.Args.CPUs }
+
+func (n *Node) Addr(version int) netip.Addr { return Address(n.Data, version) }
+
+func (n *Node) Agent() *agent.Client { return n.Main.Client }
+
+func (n *Node) Hello() agent.Hello { return n.Main.Hello }
+
+func (n *Node) Attachment() agent.AttachArgs { return n.Args }
+
+// Start starts the nodes. each calls a function for all of them. If a node does not start, Start ends
+// all.
+func (w *Network[N]) Start(ctx context.Context, each func([]N, func(int, N) error) error) error {
+	for i, n := range w.List {
+		args := &n.Common().Args
+		args.Index, args.MTU = i, w.MTU
+		for _, other := range w.List {
+			args.Underlay = append(args.Underlay, other.Addr(4))
+		}
+	}
+	err := each(w.List, func(_ int, n N) error { return n.Start(ctx) })
+	if err != nil {
+		err = errors.Join(err, w.Down(context.WithoutCancel(ctx)))
+	}
+	return err
 }
 
 // Nodes implements testbed.Testbed.
@@ -52,7 +95,7 @@ func (w *Network[N]) Fabric() testbed.Fabric { return w }
 func (w *Network[N]) Describe() string {
 	var devices []string
 	for _, n := range w.List {
-		devices = append(devices, n.Name()+" "+n.Device())
+		devices = append(devices, n.Name()+" "+n.Common().Args.Fabric[0])
 	}
 	return fmt.Sprintf("%s (%s); MTU %d; %s", w.Name, strings.Join(devices, ", "), w.MTU, w.Offloads)
 }
@@ -77,7 +120,7 @@ func (w *Network[N]) Warnings() []string {
 // Settings implements testbed.Testbed.
 func (w *Network[N]) Settings() (all space.Settings) {
 	for _, n := range w.List {
-		all.Add(n.Name(), n.Settings())
+		all.Add(n.Name(), n.Common().Settings)
 	}
 	return all
 }

@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"time"
 
 	"windtunnel/internal/setup"
+	"windtunnel/lab/agent"
 	"windtunnel/lab/child"
 	"windtunnel/lab/program"
 )
@@ -47,6 +49,40 @@ func (p *Process) End(ctx context.Context) error {
 		return fmt.Errorf("the windtunnel program there failed: %w: %s", p.Exit, &p.Said)
 	}
 	return nil
+}
+
+// Agent is a program of the lab on another machine, with a client for its calls.
+type Agent struct {
+	*agent.Client
+	Hello   agent.Hello
+	process *Process
+}
+
+// Agent returns the agent to which p gives a pipe. node is the name of its node, for messages; pipe
+// is p or reads and writes it; limit is the maximum time until the agent answers. After an error p
+// has ended, and said is what the agent wrote to the standard error.
+func (p *Process) Agent(ctx context.Context, node string, pipe io.ReadWriteCloser, limit time.Duration) (a *Agent, said string, err error) {
+	a = &Agent{Client: agent.NewClient(node, pipe), process: p}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %v", limit))
+	defer cancel()
+	if a.Hello, err = a.Client.Hello(ctx); err == nil {
+		return a, "", nil
+	}
+	a.Close()
+	if _ = p.End(ctx); ctx.Err() == nil {
+		said = p.Said.String()
+	}
+	return nil, said, err
+}
+
+// End ends the agent. The loss of an agent is no error here, because its calls have failed.
+func (a *Agent) End(ctx context.Context) (lost bool, err error) {
+	if a.Lost() != nil {
+		_ = a.Close()
+		a.process.Kill()
+		return true, nil
+	}
+	return false, errors.Join(a.Close(), a.process.End(ctx))
 }
 
 // Run runs a command with stdin as its input, and returns its output and its messages. When ctx

@@ -131,7 +131,7 @@ func TestAnAgentIsNotStartedOnAHostThatIsCutOff(t *testing.T) {
 			s.cut(cut)
 			began, done := time.Now(), make(chan error, 1)
 			go func() {
-				_, _, _, err := x.machines[1].startAgent(context.Background(), "node")
+				_, err := x.machines[1].startAgent(context.Background(), "node")
 				done <- err
 			}()
 			must.Fail(t, s.await(done, startTime+5*time.Second), "start the agent")

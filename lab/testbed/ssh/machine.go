@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"sync"
 	"time"
 
 	"windtunnel/internal/phrase"
-	"windtunnel/lab/agent"
 	"windtunnel/lab/host"
 	"windtunnel/lab/testbed/remote"
 )
@@ -24,13 +22,12 @@ type machine struct {
 	survey  *host.Survey
 
 	mu      sync.Mutex
-	client  *connection     // nil while there is no connection
-	service *host.Client    // nil while there is no connection
-	session *remote.Process // of service
-	path    string          // of the program on the host
-	whole   bool            // the service takes the lock of the whole machine
-	held    bool            // the run has taken the lock before
-	hello   agent.Hello
+	client  *connection   // nil while there is no connection
+	service *host.Client  // nil while there is no connection
+	agent   *remote.Agent // of the last service
+	path    string        // of the program on the host
+	whole   bool          // the service takes the lock of the whole machine
+	held    bool          // the run has taken the lock before
 }
 
 // suffix ends the names of the host's namespaces. The first 26 hosts have a letter. A host
@@ -68,11 +65,11 @@ func (m *machine) open(ctx context.Context) (err error) {
 	if m.path, err = m.program.install(copying, m.client, m.Directory); err != nil {
 		return err
 	}
-	client, session, hello, err := m.startAgent(ctx, host.Command)
+	a, err := m.startAgent(ctx, host.Command)
 	if err != nil {
-		return err // Layout reads hello also while there is no connection
+		return err // Layout reads m.agent also while there is no connection
 	}
-	m.service, m.session, m.hello = &host.Client{Client: client}, session, hello
+	m.service, m.agent = &host.Client{Client: a.Client}, a
 	if m.held { // this is a new connection within a run
 		return m.hold(ctx)
 	}
@@ -106,28 +103,20 @@ func (m *machine) hold(ctx context.Context) error {
 
 // startAgent starts the windtunnel program on the host with arguments that make it
 // serve calls on its standard input and output.
-func (m *machine) startAgent(ctx context.Context, args ...string) (*agent.Client, *remote.Process, agent.Hello, error) {
+func (m *machine) startAgent(ctx context.Context, args ...string) (*remote.Agent, error) {
 	argv := append([]string{m.path}, args...)
 	if m.Sudo {
 		argv = append([]string{"sudo", "-n", "--"}, argv...)
 	}
 	p, err := m.client.start(phrase.Shell(argv) + ` "$SSH_CONNECTION"`) // sshd sets the variable, and sudo removes it
 	if err != nil {
-		return nil, nil, agent.Hello{}, fmt.Errorf("start the agent: %w", err)
+		return nil, fmt.Errorf("start the agent: %w", err)
 	}
-	client := agent.NewClient(m.Name, p)
-	ctx, cancel := context.WithTimeoutCause(ctx, startTime, fmt.Errorf("no answer within %v", startTime))
-	defer cancel()
-	hello, err := client.Hello(ctx)
-	if err == nil {
-		return client, p, hello, nil
+	a, said, err := p.Agent(ctx, m.Name, p, startTime)
+	if err != nil {
+		return nil, explainStart(said, m.User, m.path, err)
 	}
-	client.Close()
-	said := ""
-	if _ = p.End(ctx); ctx.Err() == nil {
-		said = p.Said.String()
-	}
-	return nil, nil, hello, explainStart(said, m.User, m.path, err)
+	return a, nil
 }
 
 // explainStart returns the reason why a program did not start, with its remedy. said is
@@ -166,18 +155,8 @@ func (m *machine) close(ctx context.Context) error {
 		return nil
 	}
 	defer m.drop()
-	if m.service.Lost() != nil {
-		return nil // the service has ended, or ends by itself
-	}
-	err := m.service.Close()
-	if errors.Is(err, io.EOF) {
-		return nil // the connection has ended, so the service ends by itself
-	}
-	if err != nil {
-		return fmt.Errorf("host %s: end the lab's service: %w", m.Name, err)
-	}
 	m.service = nil
-	if err := m.session.End(ctx); err != nil {
+	if _, err := m.agent.End(ctx); err != nil { // a lost service ends by itself
 		return fmt.Errorf("host %s: %w", m.Name, err)
 	}
 	return nil

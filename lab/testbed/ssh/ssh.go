@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"slices"
 	"time"
@@ -103,8 +102,9 @@ func (x *Executor) checkNetwork() error {
 func (x *Executor) Hold(ctx context.Context) (map[string][]string, error) {
 	var boots []string
 	for _, m := range x.machines {
-		m.whole = m.hello.Boot == "" || !slices.Contains(boots, m.hello.Boot)
-		boots = append(boots, m.hello.Boot)
+		boot := m.agent.Hello.Boot
+		m.whole = boot == "" || !slices.Contains(boots, boot)
+		boots = append(boots, boot)
 	}
 	err := parallel.Each(x.machines, func(_ int, m *machine) error { return m.service.Hold(ctx, host.HoldArgs{Machine: m.whole}) })
 	if err != nil {
@@ -176,7 +176,7 @@ func (x *Executor) Layout(nodes int) (testbed.Layout, error) {
 	if nodes > len(x.machines) {
 		return testbed.Layout{}, fmt.Errorf("a testbed of %d nodes: the hosts file has %d hosts", nodes, len(x.machines))
 	}
-	return testbed.OnMachines(nodes, func(i int) (string, []int) { return x.machines[i].hello.Boot, x.machines[i].cpus }), nil
+	return testbed.OnMachines(nodes, func(i int) (string, []int) { return x.machines[i].agent.Hello.Boot, x.machines[i].cpus }), nil
 }
 
 const network = "the existing network between hosts"
@@ -233,7 +233,7 @@ func (x *Executor) offload(d host.Device, sc *suite.Scenario) error {
 }
 
 // Up implements testbed.Executor.
-func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (_ testbed.Testbed, err error) {
+func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (testbed.Testbed, error) {
 	layout, err := x.Layout(spec.Nodes)
 	if err == nil {
 		layout, err = layout.Limit(spec.Fabric.CPUs)
@@ -241,84 +241,65 @@ func (x *Executor) Up(ctx context.Context, spec testbed.Spec) (_ testbed.Testbed
 	if err != nil {
 		return nil, err
 	}
-	tb := &remote.Network[*node]{
-		List: make([]*node, spec.Nodes), CPUs: layout, Name: network, MTU: spec.Fabric.MTU, Offloads: "the lab does not change the offloads of the devices",
-	}
+	tb := &remote.Network[*node]{CPUs: layout, Name: network, MTU: spec.Fabric.MTU, Offloads: "the lab does not change the offloads of the devices"}
 	if x.dedicated && spec.Fabric.Offload != suite.OffloadKept {
 		tb.Offloads = fmt.Sprintf("the lab set offload %s on the devices", spec.Fabric.Offload)
 	}
-	for i := range tb.List {
-		n := &node{machine: x.machines[i], index: i, cpus: layout.Nodes[i], mtu: spec.Fabric.MTU, offload: spec.Fabric.Offload}
+	for i, m := range x.machines[:spec.Nodes] {
+		n := &node{machine: m, offload: spec.Fabric.Offload, Node: remote.Node{
+			ID: m.Name, Data: m.data, Args: agent.AttachArgs{Fabric: []string{m.survey.Device.Name}, CPUs: layout.Nodes[i]},
+		}}
 		if x.dedicated {
-			n.space = space.TestbedPrefix(spec.ID) + n.suffix()
+			n.Args.SpaceBase = space.TestbedPrefix(spec.ID) + n.suffix()
 		}
-		tb.List[i] = n
+		tb.List = append(tb.List, n)
 	}
-	for _, n := range tb.List {
-		for _, other := range tb.List {
-			n.underlay = append(n.underlay, other.Addr(4))
-		}
-	}
-	if err := parallel.Each(tb.List, func(_ int, n *node) error { return n.start(ctx) }); err != nil {
-		return nil, errors.Join(err, tb.Down(context.WithoutCancel(ctx)))
-	}
-	return tb, nil
+	return tb, tb.Start(ctx, parallel.Each)
 }
 
-// node is a compute node on a host.
+// node is a compute node on a host. Args.SpaceBase is its namespace; "" for the host's.
 type node struct {
 	*machine
-	index    int
-	space    string // name of the namespace; "" for the host's
-	cpus     []int
-	mtu      int
-	offload  suite.Offload
-	underlay []netip.Addr // of every node
-	settings space.Settings
-
-	agent   *agent.Client
-	session *remote.Process
-	hello   agent.Hello
+	remote.Node
+	offload suite.Offload
 }
 
-// start prepares the node and starts its agent.
-func (n *node) start(ctx context.Context) (err error) {
+// Start implements remote.Member: it prepares the node and starts its agent.
+func (n *node) Start(ctx context.Context) (err error) {
 	if err := n.connect(ctx); err != nil {
 		return err
 	}
 	d := n.survey.Device
-	if n.settings, err = n.service.Prepare(ctx, host.PrepareArgs{Space: n.space, Device: d, Addresses: d.Addresses, Offloads: d.Offloads(n.offload), Kept: n.offload == suite.OffloadKept}); err != nil {
+	if n.Settings, err = n.service.Prepare(ctx, host.PrepareArgs{Space: n.Args.SpaceBase, Device: d, Addresses: d.Addresses, Offloads: d.Offloads(n.offload), Kept: n.offload == suite.OffloadKept}); err != nil {
 		return err
 	}
-	n.agent, n.session, n.hello, err = n.startAgent(ctx, host.AgentArgs(n.space, n.cpus)...)
+	n.Main, err = n.startAgent(ctx, host.AgentArgs(n.Args.SpaceBase, n.CPUs())...)
 	if err != nil {
-		return fmt.Errorf("host %s: %w", n.Name(), err)
+		return fmt.Errorf("host %s: %w", n.ID, err)
 	}
-	if !slices.Equal(n.hello.CPUs, n.cpus) {
-		return fmt.Errorf("the agent of host %s runs on CPUs %v, not on %v: a cpuset forbids it", n.Name(), n.hello.CPUs, n.cpus)
+	if got := n.Hello().CPUs; !slices.Equal(got, n.CPUs()) {
+		return fmt.Errorf("the agent of host %s runs on CPUs %v, not on %v: a cpuset forbids it", n.ID, got, n.CPUs())
 	}
 	return nil
 }
 
-// Stop implements remote.Node. If the agent was lost, Stop removes the node, and the
+// Stop implements remote.Member. If the agent was lost, Stop removes the node, and the
 // connection if that fails. The loss is no error here, because the agent's calls have
 // failed.
 func (n *node) Stop(ctx context.Context) error {
-	if n.agent == nil {
+	if n.Main == nil {
 		return nil
 	}
-	lost := n.agent.Lost() != nil
-	err := n.agent.Close()
-	n.agent = nil
-	if !lost {
-		if ended := n.session.End(ctx); ended != nil {
-			err = errors.Join(err, fmt.Errorf("host %s: %w", n.Name(), ended))
-		}
-		return err
+	lost, err := n.Main.End(ctx)
+	n.Main = nil
+	if err != nil {
+		return fmt.Errorf("host %s: %w", n.ID, err)
 	}
-	n.session.Kill()
-	if n.space != "" {
-		err = n.service.Discard(ctx, n.space)
+	if !lost {
+		return nil
+	}
+	if n.Args.SpaceBase != "" {
+		err = n.service.Discard(ctx, n.Args.SpaceBase)
 	} else {
 		err = n.service.Ping(ctx)
 	}
@@ -328,24 +309,4 @@ func (n *node) Stop(ctx context.Context) error {
 		n.drop()
 	}
 	return nil
-}
-
-func (n *node) Name() string { return n.Host.Name }
-
-func (n *node) CPUs() []int { return n.cpus }
-
-func (n *node) Addr(version int) netip.Addr { return remote.Address(n.data, version) }
-
-func (n *node) Device() string { return n.survey.Device.Name }
-
-func (n *node) Settings() space.Settings { return n.settings }
-
-func (n *node) Agent() *agent.Client { return n.agent }
-
-func (n *node) Hello() agent.Hello { return n.hello }
-
-func (n *node) Attachment() agent.AttachArgs {
-	return agent.AttachArgs{
-		Index: n.index, SpaceBase: n.space, Fabric: []string{n.Device()}, Underlay: n.underlay, MTU: n.mtu, CPUs: n.cpus,
-	}
 }

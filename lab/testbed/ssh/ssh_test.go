@@ -168,7 +168,7 @@ func TestARunContinuesWhenItsProgramsOnAHostAreKilled(t *testing.T) {
 	killed := map[int]bool{}
 	n.moved = func() {
 		trial := len(n.samples)
-		victim := map[int]int{1: agentPID, 3: b.hello.PID}[trial]
+		victim := map[int]int{1: agentPID, 3: b.agent.Hello.PID}[trial]
 		if victim == 0 || killed[trial] {
 			return
 		}

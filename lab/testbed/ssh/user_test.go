@@ -201,8 +201,8 @@ func TestAHostKeepsItsDescriptionWhenAReconnectionFails(t *testing.T) {
 	m.mu.Unlock()
 	good, text := m.program, []byte("#!/bin/sh\nexit 1\n")
 	m.program = &program{text, fmt.Sprintf("%x", sha256.Sum256(text))}
-	if err := m.connect(context.Background()); err == nil || m.hello.Boot == "" {
-		t.Errorf("after a failed reconnection (%v) the host has the boot ID %q", err, m.hello.Boot)
+	if err := m.connect(context.Background()); err == nil || m.agent.Hello.Boot == "" {
+		t.Errorf("after a failed reconnection (%v) the host has the boot ID %q", err, m.agent.Hello.Boot)
 	}
 	m.program = good
 	s.Must(m.connect(context.Background()))
