@@ -155,14 +155,14 @@ test-race: go-version ## Run the tests of concurrent packages under the race det
 # The figures of docs/performance.md. Nothing else should run meanwhile.
 bench: root build ## Measure the figures of docs/performance.md (root, a quiet machine)
 	WINDTUNNEL_TIMING_TESTS=1 $(GO) test -count=1 -v -run TestBusyAgreesWithAKnownLoad ./lab/meter
-	$(GO) run ./internal/bench
+	$(GO) run ./internal/performance
 
 # Clusters with vrouter, flannel and the bridge plugin take turns. PART is pods, connections or start. SHORT=-short only
 # shows that each part works.
 PART := .
 
 bench-kubernetes: root build image ## Compare vrouter with other pod networks (root, a quiet machine, 45 minutes)
-	WINDTUNNEL_KUBERNETES=1 WINDTUNNEL_BIN="$(CURDIR)/bin" $(GO) test -count=1 -v -timeout 90m $(SHORT) -run 'TestKubernetes/$(PART)' ./internal/bench
+	WINDTUNNEL_KUBERNETES=1 WINDTUNNEL_BIN="$(CURDIR)/bin" $(GO) test -count=1 -v -timeout 90m $(SHORT) -run 'TestKubernetes/$(PART)' ./internal/performance
 
 # The largest file that git may hold, bytes: a program or a data set is larger.
 LARGEST := 1000000

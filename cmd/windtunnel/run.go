@@ -473,10 +473,10 @@ func (s *runner) measure(ctx context.Context) error {
 	if s.machines.here {
 		fmt.Fprint(os.Stderr, busy(ctx, s.machines.facts[0].UsableCPUs()))
 	}
-	view := newView(s.plan, progress, live)
-	e.Observer = observers{view, newSettler(s)}
+	display := newDisplay(s.plan, progress, live)
+	e.Observer = observers{display, newSettler(s)}
 	runErr := e.Run(ctx)
-	view.Close()
+	display.Close()
 	if err := s.close(runErr); err != nil {
 		return errors.Join(runErr, err)
 	}

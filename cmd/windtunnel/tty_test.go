@@ -69,7 +69,7 @@ func TestTheLiveLineSendsNoQuery(t *testing.T) {
 		if !canRedraw(replica) {
 			t.Fatal("a terminal gets no live line")
 		}
-		v := newView(&suite.Plan{Trials: 1}, replica, true)
+		v := newDisplay(&suite.Plan{Trials: 1}, replica, true)
 		v.Began(experiment.Trial{Scenario: "raw/stream"}, experiment.Progress{Number: 1, Total: 1, Attempt: 1})
 		v.Close()
 		replica.Close()

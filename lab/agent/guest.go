@@ -25,9 +25,9 @@ import (
 
 // guest is an endpoint that is a VM, with the connection to the agent inside the VM.
 type guest struct {
-	name    string
-	machine *vm.Machine
-	client  *Client
+	name   string
+	vm     *vm.VM
+	client *Client
 }
 
 const (
@@ -45,10 +45,10 @@ const (
 
 func queuesOf(e suite.Endpoint) int { return min(max(e.CPUs, 1), mostQueues) }
 
-// boot starts all machines at once, one for each endpoint. It returns when every
+// boot starts all VMs at once, one for each endpoint. It returns when every
 // guest's device is configured.
 func (s *Service) boot(ctx context.Context, args AttachArgs, n *system.Node, reply *Attached) error {
-	base, err := s.machineConfig(ctx, args, reply)
+	base, err := s.vmConfig(ctx, args, reply)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (s *Service) boot(ctx context.Context, args AttachArgs, n *system.Node, rep
 		if err != nil {
 			return err
 		}
-		s.guests[e.Name] = &guest{name: e.Name, machine: m}
+		s.guests[e.Name] = &guest{name: e.Name, vm: m}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, bootTime, fmt.Errorf("the guest did not boot within %v", bootTime))
 	defer cancel()
@@ -82,8 +82,8 @@ func (s *Service) boot(ctx context.Context, args AttachArgs, n *system.Node, rep
 	})
 }
 
-// machineConfig returns the configuration that all VMs of the node share.
-func (s *Service) machineConfig(ctx context.Context, args AttachArgs, reply *Attached) (vm.Config, error) {
+// vmConfig returns the configuration that all VMs of the node share.
+func (s *Service) vmConfig(ctx context.Context, args AttachArgs, reply *Attached) (vm.Config, error) {
 	c := vm.Config{CPUs: max(args.Endpoint.CPUs, 1), Memory: args.Endpoint.Memory, Queues: queuesOf(args.Endpoint)}
 	if _, err := exec.LookPath(vm.Program); err != nil {
 		return c, fmt.Errorf("VMs need %s, which is not installed; get it with: apt-get install qemu-system-x86", vm.Program)
@@ -116,29 +116,29 @@ func (s *Service) machineConfig(ctx context.Context, args AttachArgs, reply *Att
 
 // ready waits for the guest's agent and configures its device.
 func (g *guest) ready(ctx context.Context, args AttachArgs, e system.Endpoint) (space.Settings, error) {
-	conn, err := g.machine.Connect(ctx, args.CPUs)
+	conn, err := g.vm.Connect(ctx, args.CPUs)
 	if err != nil {
 		return space.Settings{}, err
 	}
 	g.client = newClient("VM "+g.name, conn, guestPatience)
 	if _, err := g.client.Hello(ctx); err != nil {
-		return space.Settings{}, g.machine.Fail(ctx, err)
+		return space.Settings{}, g.vm.Fail(ctx, err)
 	}
 	settings, err := ask[space.Settings](ctx, g.client, "ConfigureGuest", ConfigureGuestArgs{e.Guest.Config, args.Endpoint})
 	if err != nil {
-		return space.Settings{}, g.machine.Fail(ctx, err)
+		return space.Settings{}, g.vm.Fail(ctx, err)
 	}
 	return settings, nil
 }
 
-// stopGuests ends all machines. The caller holds mu.
+// stopGuests ends all VMs. The caller holds mu.
 func (s *Service) stopGuests() error {
 	var errs []error
 	for name, g := range s.guests {
 		if g.client != nil {
 			g.client.Close() // an error has no effect: Stop ends QEMU
 		}
-		errs = append(errs, g.machine.Stop())
+		errs = append(errs, g.vm.Stop())
 		delete(s.guests, name)
 	}
 	return errors.Join(errs...)

@@ -33,9 +33,9 @@ func (s *Service) devicesOf(guest string, all []meter.Device) (list []meter.Devi
 // caller holds mu.
 func (s *Service) meterGuests(m *meter.Meter, args MeterArgs) error {
 	for name, g := range s.guests {
-		m.AddGuest(meter.Guest{Name: name, PID: g.machine.PID(), Threads: g.machine.Threads(), Emulated: g.machine.Config.Accelerator == vm.TCG})
+		m.AddGuest(meter.Guest{Name: name, PID: g.vm.PID(), Threads: g.vm.Threads(), Emulated: g.vm.Config.Accelerator == vm.TCG})
 		own := MeterArgs{Node: args.Node, Ports: args.Ports}
-		for cpu := range g.machine.Config.CPUs {
+		for cpu := range g.vm.Config.CPUs {
 			own.CPUs = append(own.CPUs, cpu)
 		}
 		for _, d := range s.devicesOf(name, args.Devices) {

@@ -40,7 +40,7 @@ func (s *Service) ProfileStop(w profile.Window, reply *string) error {
 	}
 	cast.Tools = append(cast.Tools, s.elsewhere...)
 	for _, g := range s.guests { // tools run in the guests
-		cast.Tools = append(cast.Tools, g.machine.PID())
+		cast.Tools = append(cast.Tools, g.vm.PID())
 	}
 	sampler := s.sampler
 	s.sampler = nil

@@ -22,7 +22,7 @@ import (
 type noisyBlock map[string]sample.Metrics // by scenario
 
 // recordedNoise reads the complete blocks of each run from the file that `go run
-// ./internal/bench -only honesty -noise FILE` wrote.
+// ./internal/performance -only honesty -noise FILE` wrote.
 func recordedNoise(t testing.TB) (runs [][]noisyBlock) {
 	t.Helper()
 	f, err := os.Open("testdata/noise.csv")

@@ -27,7 +27,7 @@ const (
 	TCG Accelerator = "tcg" // emulated: the guest's code is translated, an order of magnitude slower
 )
 
-// Config describes a machine to start.
+// Config describes a VM to start.
 type Config struct {
 	Name        string // of its files
 	CPUs        int

@@ -31,9 +31,9 @@ func needQEMU(t *testing.T) kernel.Kernel {
 	return k
 }
 
-// machine is an emulated one with a tap of the test's own, which goes with the
+// started is an emulated VM with a tap of the test's own, which goes with the
 // test's namespace.
-func machine(t *testing.T, k kernel.Kernel, image string, cpus int) (*Machine, error) {
+func started(t *testing.T, k kernel.Kernel, image string, cpus int) (*VM, error) {
 	t.Helper()
 	c := Config{Name: "t1", CPUs: cpus, Memory: 96 << 20, Kernel: k.Image, Image: image, Tap: "vrtap0", Queues: cpus, MAC: net.HardwareAddr{2, 0, 0, 0, 0, 1}, Accelerator: TCG}
 	unshare, err := exec.LookPath("unshare")
@@ -64,7 +64,7 @@ func twoCPUs(t *testing.T) (cpus []int) {
 func TestQEMUsOtherThreadsDoNotUseTheVirtualCPUs(t *testing.T) {
 	k := needQEMU(t)
 	cpus := twoCPUs(t)
-	m, err := machine(t, k, k.Image, 1)
+	m, err := started(t, k, k.Image, 1)
 	must.Succeed(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -91,7 +91,7 @@ func TestQEMUsOtherThreadsDoNotUseTheVirtualCPUs(t *testing.T) {
 func TestEachVirtualCPUIsPinnedToASeparateCPU(t *testing.T) {
 	k := needQEMU(t)
 	cpus := twoCPUs(t)
-	m, err := machine(t, k, k.Image, 2) // no file system is needed for its CPUs to run
+	m, err := started(t, k, k.Image, 2) // no file system is needed for its CPUs to run
 	must.Succeed(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -117,16 +117,16 @@ func TestEachVirtualCPUIsPinnedToASeparateCPU(t *testing.T) {
 	}
 }
 
-func TestTheErrorOfAMachineThatQEMURefusesHasQEMUsOutput(t *testing.T) {
+func TestTheErrorOfAVMThatQEMURefusesHasQEMUsOutput(t *testing.T) {
 	k := needQEMU(t)
 	k.Image += ".none"
-	m, err := machine(t, k, k.Image, 1)
+	m, err := started(t, k, k.Image, 1)
 	must.Succeed(t, err)
 	_, err = m.Connect(t.Context(), []int{0})
 	must.Fail(t, err, "boot VM t1", "QEMU has ended (exit status 1)", "QEMU said:")
 }
 
-func TestAMachineLargerThanTheMemoryIsNotStarted(t *testing.T) {
+func TestAVMLargerThanTheMemoryIsNotStarted(t *testing.T) {
 	_, err := Start(Config{Name: "big", Memory: 1 << 50}, t.TempDir(), func(*exec.Cmd) error {
 		t.Error("it was started")
 		return nil

@@ -83,14 +83,14 @@ func (m *Meter) watch() error {
 	if err != nil {
 		return fmt.Errorf("count this machine's CPUs: %w", err)
 	}
-	places := make([]foreignPlace, n)
+	watched := make([]foreignCpu, n)
 	for _, c := range m.cpus {
 		if c < 0 || c >= n {
 			return fmt.Errorf("CPU %d: this machine has CPUs 0 to %d", c, n-1)
 		}
-		places[c].Watched = 1
+		watched[c].Watched = 1
 	}
-	if err := m.objects.Places.Put(uint32(0), places); err != nil {
+	if err := m.objects.Cpus.Put(uint32(0), watched); err != nil {
 		return fmt.Errorf("mark the CPUs to be metered: %w", err)
 	}
 	return nil

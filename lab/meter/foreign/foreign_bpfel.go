@@ -13,7 +13,7 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-type foreignPlace struct {
+type foreignCpu struct {
 	_           structs.HostLayout
 	Ended       uint64
 	ForeignNs   uint64
@@ -46,8 +46,8 @@ type foreignTaskTime struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	foreignMapCpus       = "cpus"
 	foreignMapNamespaces = "namespaces"
-	foreignMapPlaces     = "places"
 	foreignMapProcesses  = "processes"
 	foreignMapTasks      = "tasks"
 	foreignProgSwitched  = "switched"
@@ -103,8 +103,8 @@ type foreignProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type foreignMapSpecs struct {
+	Cpus       *ebpf.MapSpec `ebpf:"cpus"`
 	Namespaces *ebpf.MapSpec `ebpf:"namespaces"`
-	Places     *ebpf.MapSpec `ebpf:"places"`
 	Processes  *ebpf.MapSpec `ebpf:"processes"`
 	Tasks      *ebpf.MapSpec `ebpf:"tasks"`
 }
@@ -136,16 +136,16 @@ func (o *foreignObjects) Close() error {
 //
 // It can be passed to loadForeignObjects or ebpf.CollectionSpec.LoadAndAssign.
 type foreignMaps struct {
+	Cpus       *ebpf.Map `ebpf:"cpus"`
 	Namespaces *ebpf.Map `ebpf:"namespaces"`
-	Places     *ebpf.Map `ebpf:"places"`
 	Processes  *ebpf.Map `ebpf:"processes"`
 	Tasks      *ebpf.Map `ebpf:"tasks"`
 }
 
 func (m *foreignMaps) Close() error {
 	return _ForeignClose(
+		m.Cpus,
 		m.Namespaces,
-		m.Places,
 		m.Processes,
 		m.Tasks,
 	)

@@ -46,16 +46,16 @@ func (m *Meter) Read() (map[int]Usage, error) {
 // CPU between the two reads, its time would be listed twice or not at all, so
 // both are read again. If this repeats, the tasks' times are too short to
 // matter.
-func (m *Meter) snapshot() (running map[int]runningPlace, tasks map[foreignTaskKey]foreignTaskTime, err error) {
+func (m *Meter) snapshot() (running map[int]runningCPU, tasks map[foreignTaskKey]foreignTaskTime, err error) {
 	const tries = 4
-	if running, err = m.places(); err != nil {
+	if running, err = m.sums(); err != nil {
 		return nil, nil, err
 	}
 	for range tries {
 		if tasks, err = m.tasks(); err != nil {
 			return nil, nil, err
 		}
-		after, err := m.places()
+		after, err := m.sums()
 		if err != nil {
 			return nil, nil, err
 		}
@@ -68,7 +68,7 @@ func (m *Meter) snapshot() (running map[int]runningPlace, tasks map[foreignTaskK
 }
 
 // anyLeft reports whether a foreign task left its CPU between two reads.
-func anyLeft(before, after map[int]runningPlace) bool {
+func anyLeft(before, after map[int]runningCPU) bool {
 	for c, r := range before {
 		if r.stint > 0 && r.Begun != after[c].Begun {
 			return true
@@ -77,21 +77,21 @@ func anyLeft(before, after map[int]runningPlace) bool {
 	return false
 }
 
-// runningPlace is a CPU with the time that the foreign task on it has run so
+// runningCPU is a CPU with the time that the foreign task on it has run so
 // far, in nanoseconds; 0 if the task is not foreign.
-type runningPlace struct {
-	foreignPlace
+type runningCPU struct {
+	foreignCpu
 	stint uint64
 }
 
-// places reads every CPU's sums. A CPU may be writing at that moment; it
+// sums reads every CPU's sums. A CPU may be writing at that moment; it
 // finishes within nanoseconds.
-func (m *Meter) places() (map[int]runningPlace, error) {
+func (m *Meter) sums() (map[int]runningCPU, error) {
 	const tries = 1000
-	found := make(map[int]runningPlace, len(m.cpus))
-	var perCPU []foreignPlace
+	found := make(map[int]runningCPU, len(m.cpus))
+	var perCPU []foreignCpu
 	for range tries {
-		if err := m.objects.Places.Lookup(uint32(0), &perCPU); err != nil {
+		if err := m.objects.Cpus.Lookup(uint32(0), &perCPU); err != nil {
 			return nil, err
 		}
 		now, err := meter.Now() // the clock of bpf_ktime_get_ns
@@ -103,7 +103,7 @@ func (m *Meter) places() (map[int]runningPlace, error) {
 			if _, ok := found[c]; ok || p.Ended != p.Begun {
 				continue
 			}
-			r := runningPlace{foreignPlace: p}
+			r := runningCPU{foreignCpu: p}
 			if p.Foreign != 0 && uint64(now) > p.Since {
 				r.stint = uint64(now) - p.Since
 			}

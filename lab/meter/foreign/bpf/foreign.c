@@ -59,7 +59,7 @@ struct {
  * counts up the last first. A reader copies upwards and tries again when they
  * differ.
  */
-struct place {
+struct cpu {
 	__u64 ended;
 	__u64 foreign_ns; /* of foreign tasks that have left the CPU */
 	__u64 since;      /* when a foreign task got the CPU that has it now */
@@ -79,8 +79,8 @@ struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct place);
-} places SEC(".maps");
+	__type(value, struct cpu);
+} cpus SEC(".maps");
 
 /* Who it was. The CPU is part of the key, so that no two CPUs add to one. */
 struct task_key {
@@ -102,7 +102,7 @@ struct {
 /* Whether a task is foreign. The answer for the last user task is kept: what
  * alternates with a busy program is mostly idle time and the kernel's threads.
  */
-static __always_inline __u8 is_foreign(struct task_struct *t, __u32 tgid, struct place *p)
+static __always_inline __u8 is_foreign(struct task_struct *t, __u32 tgid, struct cpu *p)
 {
 	struct nsproxy *proxy;
 	__u32 netns;
@@ -145,7 +145,7 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(switched, int preempt, struct task_struct *prev, struct task_struct *next)
 {
 	__u32 zero = 0;
-	struct place *p = bpf_map_lookup_elem(&places, &zero);
+	struct cpu *p = bpf_map_lookup_elem(&cpus, &zero);
 	__u32 tgid;
 	__u8 foreign;
 	__u64 now;

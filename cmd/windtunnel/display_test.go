@@ -63,13 +63,13 @@ func TestTheTimeLeftDoesNotRiseWhileTrialsTakeAsLongAsExpected(t *testing.T) {
 	}
 }
 
-// startAttempt calls the countdown at the start of an attempt, as the live view does.
+// startAttempt calls the countdown at the start of an attempt, as the live line does.
 func startAttempt(c *countdown, now time.Time, t experiment.Trial, p experiment.Progress) {
 	c.done.began(t, p)
 	c.began(p, now)
 }
 
-// endAttempt calls the countdown at the end of an attempt, as the live view does.
+// endAttempt calls the countdown at the end of an attempt, as the live line does.
 func endAttempt(c *countdown, t experiment.Trial, p experiment.Progress) {
 	c.done.ended(t, p)
 	c.ended(p)
@@ -125,7 +125,7 @@ func TestTheTimeLeftDoesNotRiseTwiceForOneRepeat(t *testing.T) {
 func TestALogHasALineForEachBlockAndEveryTenSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
-		v := newView(&suite.Plan{Trials: 2}, &log, false)
+		v := newDisplay(&suite.Plan{Trials: 2}, &log, false)
 		attempt := func(block int, scenario string, took time.Duration, repeats bool) {
 			trial := experiment.Trial{Scenario: scenario, Block: block}
 			p := experiment.Progress{Number: v.done.begun + 1, Total: 8, Attempt: 1, Attempts: 3, Repeats: repeats}

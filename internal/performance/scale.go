@@ -21,7 +21,7 @@ const scaleWindow = 60 * time.Second
 
 // scale measures the engine with many simulated hosts. CPU time and memory are those of
 // this process, and so include the simulated hosts.
-func (b *bench) scale() error {
+func (b *session) scale() error {
 	for _, c := range []struct {
 		hosts, parallel int
 		target          bool // the target of docs/scale.md holds for this size
@@ -38,7 +38,7 @@ var errWindow = errors.New("the window is over")
 
 // fleet starts a run of all pairs of simulated hosts with the suites' default timing. It
 // measures the first part of the run, and then cancels it.
-func (b *bench) fleet(hosts, parallel int, target bool) error {
+func (b *session) fleet(hosts, parallel int, target bool) error {
 	debug.FreeOSMemory() // of earlier runs
 	ctx, cancel := context.WithCancelCause(context.Background())
 	path := filepath.Join(b.folder, fmt.Sprintf("scale-%d-%d.db", hosts, parallel))

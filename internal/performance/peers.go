@@ -14,7 +14,7 @@ import (
 
 // peers measures two times for every system: to bring up the testbed and prove its
 // connectivity, and to remove it. It also lists leftover namespaces and files.
-func (b *bench) peers() error {
+func (b *session) peers() error {
 	const times = 5
 	const target = 10 * time.Second
 	out, err := exec.Command(b.program, "run", "systems", "--dry-run").Output()
@@ -51,7 +51,7 @@ func (b *bench) peers() error {
 }
 
 // runTimed runs the windtunnel program and returns the duration.
-func (b *bench) runTimed(args ...string) (time.Duration, error) {
+func (b *session) runTimed(args ...string) (time.Duration, error) {
 	start := time.Now()
 	if out, err := exec.Command(b.program, args...).CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("windtunnel %s: %w\n%s", strings.Join(args, " "), err, out)

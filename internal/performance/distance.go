@@ -16,7 +16,7 @@ import (
 
 // distances measures how much the trials of one stream differ at one CPU distance, and
 // the cost of reading the distance.
-func (b *bench) distances() error {
+func (b *session) distances() error {
 	if err := b.repeats(); err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func (b *bench) distances() error {
 }
 
 // repeats runs the bridge 12 times for 1 s.
-func (b *bench) repeats() error {
+func (b *session) repeats() error {
 	r, err := b.suite("repeats", "quick", "--scenario", "bridge/stream", "--trials", "12")
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (b *bench) repeats() error {
 
 // probeCPU measures the CPU time of reading the distance as in a trial, but without
 // traffic.
-func (b *bench) probeCPU() error {
+func (b *session) probeCPU() error {
 	cpus := probe.Probe().UsableCPUs()
 	if len(cpus) < 2 {
 		return fmt.Errorf("the distance of CPUs needs two; this machine has %d", len(cpus))
@@ -82,7 +82,7 @@ func processCPU() (time.Duration, error) {
 }
 
 // probeTraffic runs the bridge alternately with and without the probe.
-func (b *bench) probeTraffic() error {
+func (b *session) probeTraffic() error {
 	const pairs = 12
 	var with, without []float64
 	for i := range pairs {

@@ -10,7 +10,7 @@ import (
 
 // overlay compares vrouter with the bridge and the kernel's VXLAN, in every offload
 // profile.
-func (b *bench) overlay() error {
+func (b *session) overlay() error {
 	r, err := b.suite("overlay")
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ type bound struct {
 }
 
 // bound prints a paired ratio with its interval.
-func (b *bench) bound(r *model.Report, w bound) {
+func (b *session) bound(r *model.Report, w bound) {
 	c, ok := ratioOf(r, w.subject, w.baseline, w.metric)
 	if !ok {
 		b.row(w.subject+": "+w.what, w.side.target(w.limit), "not measured", false)
@@ -80,7 +80,7 @@ func (s side) target(limit float64) string {
 
 // judge prints an estimate with its interval. The target is met if the estimate is within the
 // limit. If only the interval reaches the limit, the row says so.
-func (b *bench) judge(figure string, c quantity.Interval, limit float64, s side) {
+func (b *session) judge(figure string, c quantity.Interval, limit float64, s side) {
 	measured := formatRatio(c)
 	within := func(v float64) bool { return float64(s)*(v-limit) >= 0 }
 	if !within(c.Median) && (within(c.Low) || within(c.High)) {
@@ -90,7 +90,7 @@ func (b *bench) judge(figure string, c quantity.Interval, limit float64, s side)
 }
 
 // untargeted prints a ratio that has no target.
-func (b *bench) untargeted(r *model.Report, subject, baseline string, m sample.Metric, what string) {
+func (b *session) untargeted(r *model.Report, subject, baseline string, m sample.Metric, what string) {
 	measured := "not measured"
 	if c, ok := ratioOf(r, subject, baseline, m); ok {
 		measured = formatRatio(c)

@@ -13,7 +13,7 @@ import (
 
 // vrouter runs the Go benchmarks of vrouter: time per packet, time to write routes,
 // time and memory of the agent.
-func (b *bench) vrouter() error {
+func (b *session) vrouter() error {
 	if err := b.verifier(); err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (b *bench) vrouter() error {
 
 // verifier prints the number of instructions that the kernel's verifier processed for
 // each program.
-func (b *bench) verifier() error {
+func (b *session) verifier() error {
 	out, err := goTest("./vrouter/datapath", "-run", "TestTheVerifierWalksFewInstructions", "-v")
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (b *bench) verifier() error {
 }
 
 // fuzz sends ten million random and mutated packets through the programs.
-func (b *bench) fuzz() error {
+func (b *session) fuzz() error {
 	os.Setenv("VROUTER_FUZZ_PACKETS", "10000000")
 	defer os.Unsetenv("VROUTER_FUZZ_PACKETS")
 	out, err := goTest("./vrouter/datapath", "-run", "TestEveryPacketHasOneEnd", "-v", "-timeout", "60m")

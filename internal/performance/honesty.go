@@ -33,7 +33,7 @@ func (v tally) share(n int) float64 { return float64(n) / float64(v.tests) }
 
 // honesty measures how often the lab claims a difference that does not exist. One
 // system runs against itself.
-func (b *bench) honesty() error {
+func (b *session) honesty() error {
 	var all tally
 	alarmed := 0
 	var noise []*model.Report
@@ -66,7 +66,7 @@ func (b *bench) honesty() error {
 
 // keepNoise writes the samples of the runs to a file, for the simulation in
 // lab/report/model.
-func (b *bench) keepNoise(runs []*model.Report) error {
+func (b *session) keepNoise(runs []*model.Report) error {
 	if b.noise == "" {
 		return nil
 	}
@@ -124,7 +124,7 @@ comparisons:
 `
 
 // slowdowns writes slowSuite to a file, with a busy loop of work ns per byte.
-func (b *bench) slowdowns(work float64) (file string, err error) {
+func (b *session) slowdowns(work float64) (file string, err error) {
 	file = filepath.Join(b.folder, "slowdown.yaml")
 	return file, os.WriteFile(file, fmt.Appendf(nil, slowSuite, int(1000*(1-slowdown)), work), 0o644)
 }
@@ -132,7 +132,7 @@ func (b *bench) slowdowns(work float64) (file string, err error) {
 // power measures how often the lab finds a difference of 3 %. It adds two differences: a
 // busy loop that uses 3 % of the receiver's CPU time per byte, and a link with 97 % of
 // the rate.
-func (b *bench) power() error {
+func (b *session) power() error {
 	file, err := b.slowdowns(0)
 	if err != nil {
 		return err

@@ -52,7 +52,7 @@ func TestKubernetes(t *testing.T) {
 	testcluster.Require(t)
 	folder := must.Get(filepath.Abs(filepath.Join(runsFolder, time.Now().Format("20060102-150405"))))(t)
 	must.Succeed(t, os.MkdirAll(folder, 0o755))
-	b := &kubernetesBench{bench: bench{folder: folder}}
+	b := &kubernetesBench{session: session{folder: folder}}
 	for _, p := range []struct {
 		name    string
 		measure func(t *testing.T)
@@ -70,7 +70,7 @@ func TestKubernetes(t *testing.T) {
 
 // kubernetesBench measures in clusters.
 type kubernetesBench struct {
-	bench
+	session
 	lines []func() // print the rows of the part
 }
 

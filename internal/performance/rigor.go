@@ -23,7 +23,7 @@ import (
 
 // rigor measures the effect of a disturbed machine on a ratio, the duration of the
 // analysis, and the cost of the profiler.
-func (b *bench) rigor() error {
+func (b *session) rigor() error {
 	for _, measure := range []func() error{b.disturbed, b.analysis, b.profiler} {
 		if err := measure(); err != nil {
 			return err
@@ -34,7 +34,7 @@ func (b *bench) rigor() error {
 
 // disturbed runs raw and bridge on a quiet machine. Then it runs them again while
 // another process uses the receiving node's CPU for a third of the run.
-func (b *bench) disturbed() error {
+func (b *session) disturbed() error {
 	args := []string{"quick", "--scenario", "raw/stream,bridge/stream"}
 	start := time.Now()
 	quiet, err := b.suite("quiet", args...)
@@ -94,7 +94,7 @@ func hog(ctx context.Context, cpu int, after, long time.Duration) {
 
 // analysis measures the time to compute the figures of 10,000 samples, without
 // reading the store.
-func (b *bench) analysis() error {
+func (b *session) analysis() error {
 	db, _, err := b.makeStore("tenthousand", 1250)
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (b *bench) analysis() error {
 
 // profiler measures by how much the profiler slows the traffic down. It also compares the
 // sum of the profile with the CPU meter's figure.
-func (b *bench) profiler() error {
+func (b *session) profiler() error {
 	db := filepath.Join(b.folder, "profile.db")
 	out, err := exec.Command(b.program, "profile", "quick", "--scenario", "bridge,vxlan", "--trials", "10", "--db", db, "--out", filepath.Join(b.folder, "profile")).CombinedOutput()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 // steadiness measures how much the trials of one stream differ, and whether the wire
 // drops frames.
-func (b *bench) steadiness() error {
+func (b *session) steadiness() error {
 	b.control()
 	r, err := b.suite("steadiness")
 	if err != nil {
@@ -50,7 +50,7 @@ func (b *bench) steadiness() error {
 
 // control measures how much the machine itself varies: the speed of plain memory copies,
 // without a network, in windows as long as the trials.
-func (b *bench) control() {
+func (b *session) control() {
 	from, to := make([]byte, 64<<20), make([]byte, 64<<20)
 	var rates []float64
 	for range 6 {

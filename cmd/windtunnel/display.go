@@ -18,8 +18,8 @@ import (
 	"windtunnel/lab/units"
 )
 
-// view shows the progress of a run: a live line on a terminal, or lines in a log.
-type view struct {
+// display shows the progress of a run: a live line on a terminal, or lines in a log.
+type display struct {
 	out     io.Writer
 	program *tea.Program // nil without a terminal
 	ended   chan struct{}
@@ -35,10 +35,10 @@ type view struct {
 const logInterval = 10 * time.Second
 
 // log writes the line about the latest attempt, once.
-func (v *view) log() {
-	if v.latest != "" {
-		fmt.Fprintln(v.out, v.latest)
-		v.latest, v.logged = "", time.Now()
+func (d *display) log() {
+	if d.latest != "" {
+		fmt.Fprintln(d.out, d.latest)
+		d.latest, d.logged = "", time.Now()
 	}
 }
 
@@ -49,37 +49,37 @@ func canRedraw(f *os.File) bool {
 	return screen.IsTerminal(f) && os.Getenv("TERM") != "dumb" && (ci == "" || ci == "false")
 }
 
-func newView(plan *suite.Plan, out io.Writer, live bool) *view {
-	v := &view{out: out}
+func newDisplay(plan *suite.Plan, out io.Writer, live bool) *display {
+	d := &display{out: out}
 	if live {
 		if screen.Of(out).Colour {
-			v.styles = styles{lipgloss.NewStyle().Bold(true), lipgloss.NewStyle().Faint(true)}
+			d.styles = styles{lipgloss.NewStyle().Bold(true), lipgloss.NewStyle().Faint(true)}
 		}
-		v.program = tea.NewProgram(&liveModel{styles: v.styles, left: newCountdown(plan.Forecast(), time.Now()), pursues: plan.Stop.Precision > 0}, tea.WithOutput(out), tea.WithInput(nil), tea.WithoutSignalHandler())
-		v.ended = make(chan struct{})
+		d.program = tea.NewProgram(&liveModel{styles: d.styles, left: newCountdown(plan.Forecast(), time.Now()), pursues: plan.Stop.Precision > 0}, tea.WithOutput(out), tea.WithInput(nil), tea.WithoutSignalHandler())
+		d.ended = make(chan struct{})
 		go func() {
-			defer close(v.ended)
-			v.program.Run()
+			defer close(d.ended)
+			d.program.Run()
 		}()
 	}
-	return v
+	return d
 }
 
-// Close ends the live view and removes its line, or completes the log.
-func (v *view) Close() {
-	v.log()
-	if v.program != nil {
-		v.program.Quit()
-		<-v.ended
+// Close removes the live line, or completes the log.
+func (d *display) Close() {
+	d.log()
+	if d.program != nil {
+		d.program.Quit()
+		<-d.ended
 	}
 }
 
 type upMsg struct{}
 
 // Up implements experiment.Observer: the testbed is ready, and the tools start.
-func (v *view) Up(*suite.Scenario, *experiment.Bench) {
-	if v.program != nil {
-		v.program.Send(upMsg{})
+func (d *display) Up(*suite.Scenario, *experiment.Bench) {
+	if d.program != nil {
+		d.program.Send(upMsg{})
 	}
 }
 
@@ -90,46 +90,46 @@ type beganMsg struct {
 
 type endedMsg beganMsg
 
-func (v *view) Began(t experiment.Trial, p experiment.Progress) {
-	v.done.began(t, p)
-	if t.Block != v.block {
-		v.log()
-		v.block = t.Block
+func (d *display) Began(t experiment.Trial, p experiment.Progress) {
+	d.done.began(t, p)
+	if t.Block != d.block {
+		d.log()
+		d.block = t.Block
 	}
-	if v.program != nil {
-		v.program.Send(beganMsg{t, p})
-	}
-}
-
-func (v *view) Moved(t experiment.Trial, p sample.Point) {
-	if v.program != nil {
-		v.program.Send(p)
+	if d.program != nil {
+		d.program.Send(beganMsg{t, p})
 	}
 }
 
-func (v *view) Ended(s sample.Sample, p experiment.Progress) {
+func (d *display) Moved(t experiment.Trial, p sample.Point) {
+	if d.program != nil {
+		d.program.Send(p)
+	}
+}
+
+func (d *display) Ended(s sample.Sample, p experiment.Progress) {
 	what := outcome(s, p)
 	t := experiment.Trial{Scenario: s.Scenario, Block: s.Block, Profiled: s.Profiled}
-	v.done.ended(t, p)
-	if v.program == nil {
-		v.latest = v.linePrefix(s, p) + what
-		if time.Since(v.logged) >= logInterval {
-			v.log()
+	d.done.ended(t, p)
+	if d.program == nil {
+		d.latest = d.linePrefix(s, p) + what
+		if time.Since(d.logged) >= logInterval {
+			d.log()
 		}
 		return
 	}
-	v.program.Send(endedMsg{t, p})
+	d.program.Send(endedMsg{t, p})
 	if s.OK() && len(s.Gates) > 0 {
-		what = v.faint.Render(what)
+		what = d.faint.Render(what)
 	}
-	v.program.Println(v.linePrefix(s, p) + what)
+	d.program.Println(d.linePrefix(s, p) + what)
 }
 
 // linePrefix returns the first columns of the line about a finished attempt: the time
 // of its start, the numbers of finished trials and of repeats, the scenario, and the number
 // of the trial.
-func (v *view) linePrefix(s sample.Sample, p experiment.Progress) string {
-	return fmt.Sprintf("%s  %d/%d%s  %s  trial %d%s  ", s.Started.Format(time.TimeOnly), v.done.finishedTrials(), max(p.Number, p.Total), v.done.repeatsDue(), s.Scenario, s.Block+1, attemptOf(p))
+func (d *display) linePrefix(s sample.Sample, p experiment.Progress) string {
+	return fmt.Sprintf("%s  %d/%d%s  %s  trial %d%s  ", s.Started.Format(time.TimeOnly), d.done.finishedTrials(), max(p.Number, p.Total), d.done.repeatsDue(), s.Scenario, s.Block+1, attemptOf(p))
 }
 
 // attemptOf returns the number of an attempt, " (attempt 2 of 3)"; "" for the first.

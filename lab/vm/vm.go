@@ -21,8 +21,8 @@ import (
 	"windtunnel/lab/units"
 )
 
-// Machine is a running virtual machine.
-type Machine struct {
+// VM is a running virtual machine.
+type VM struct {
 	Config         Config
 	*child.Process // of QEMU
 	paths          paths
@@ -32,14 +32,14 @@ type Machine struct {
 	vcpus []int // threads
 }
 
-// Start starts a machine, whose files are in folder. start starts the process in the node's
+// Start starts a VM, whose files are in folder. start starts the process in the node's
 // namespace and on its CPUs. Start does not wait until the guest is up; Connect does.
-func Start(c Config, folder string, start func(*exec.Cmd) error) (*Machine, error) {
+func Start(c Config, folder string, start func(*exec.Cmd) error) (*VM, error) {
 	if err := roomFor(c.Memory); err != nil {
 		return nil, err
 	}
 	file := func(ending string) string { return filepath.Join(folder, "vm-"+c.Name+ending) }
-	m := &Machine{Config: c, paths: paths{file(".agent"), file(".qmp"), file("-console.log")}, said: file("-qemu.log")}
+	m := &VM{Config: c, paths: paths{file(".agent"), file(".qmp"), file("-console.log")}, said: file("-qemu.log")}
 	for _, old := range []string{m.paths.agent, m.paths.qmp, m.paths.console} {
 		if err := os.Remove(old); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("make room for VM %s: %w", c.Name, err)
@@ -61,7 +61,7 @@ func Start(c Config, folder string, start func(*exec.Cmd) error) (*Machine, erro
 // Connect returns the connection to the guest's agent, which answers once the
 // guest is up, and pins the virtual CPUs: each to a separate CPU if there are enough in
 // cpus, else all to all of cpus.
-func (m *Machine) Connect(ctx context.Context, cpus []int) (net.Conn, error) {
+func (m *VM) Connect(ctx context.Context, cpus []int) (net.Conn, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
@@ -93,9 +93,9 @@ func (m *Machine) Connect(ctx context.Context, cpus []int) (net.Conn, error) {
 	return conn, nil
 }
 
-// Fail adds the reason for the machine's end, if it has ended, and the last lines of its
+// Fail adds the reason for the VM's end, if it has ended, and the last lines of its
 // console to an error.
-func (m *Machine) Fail(ctx context.Context, err error) error {
+func (m *VM) Fail(ctx context.Context, err error) error {
 	select {
 	case <-m.Ended:
 		err = fmt.Errorf("%w; QEMU has ended (%v)", err, m.State())
@@ -108,7 +108,7 @@ func (m *Machine) Fail(ctx context.Context, err error) error {
 }
 
 // LastWords returns QEMU's output and the last lines of the guest's console.
-func (m *Machine) LastWords() string {
+func (m *VM) LastWords() string {
 	var b strings.Builder
 	for _, log := range []struct{ who, path string }{{"QEMU said", m.said}, {"its console showed last", m.paths.console}} {
 		if text := child.LastLines(log.path); text != "" {
@@ -122,7 +122,7 @@ func (m *Machine) LastWords() string {
 }
 
 // Threads of the virtual CPUs, in their order; empty before Connect.
-func (m *Machine) Threads() []int {
+func (m *VM) Threads() []int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return append([]int(nil), m.vcpus...)
@@ -131,7 +131,7 @@ func (m *Machine) Threads() []int {
 // pin gives each virtual CPU a separate CPU if there are enough. Further CPUs are for
 // QEMU's other threads and for vhost, so that they do not take time
 // from the guest.
-func (m *Machine) pin(vcpus, cpus []int) error {
+func (m *VM) pin(vcpus, cpus []int) error {
 	if len(vcpus) > len(cpus) {
 		return nil // all threads share QEMU's CPUs
 	}
@@ -167,7 +167,7 @@ func pinTo(thread int, cpus []int) error {
 
 // otherThreads lists QEMU's threads without the virtual CPUs. They include vhost's,
 // which before Linux 6.4 are threads of the kernel with QEMU's number in their name.
-func (m *Machine) otherThreads(vcpus []int) ([]int, error) {
+func (m *VM) otherThreads(vcpus []int) ([]int, error) {
 	paths, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/comm", m.PID()))
 	if err != nil {
 		return nil, err
@@ -195,8 +195,8 @@ func (m *Machine) otherThreads(vcpus []int) ([]int, error) {
 	return threads, nil
 }
 
-// Stop ends the machine at once: it has no disk to write.
-func (m *Machine) Stop() error {
+// Stop ends the VM at once: it has no disk to write.
+func (m *VM) Stop() error {
 	if err := m.Process.Stop(0); err != nil {
 		return fmt.Errorf("end VM %s: %w", m.Config.Name, err)
 	}

@@ -22,7 +22,7 @@ import (
 )
 
 // overheads measures the CPU, memory and time that the lab itself needs.
-func (b *bench) overheads() error {
+func (b *session) overheads() error {
 	for _, measure := range []func() error{b.probing, b.testbeds, b.containers, b.observers, b.reports, b.storage, b.sizes} {
 		if err := measure(); err != nil {
 			return err
@@ -32,7 +32,7 @@ func (b *bench) overheads() error {
 }
 
 // probing measures the time to probe the machine. Each run probes it once.
-func (b *bench) probing() error {
+func (b *session) probing() error {
 	start := time.Now()
 	probe.Probe()
 	took := time.Since(start).Seconds()
@@ -42,7 +42,7 @@ func (b *bench) probing() error {
 
 const rounds = 9
 
-func (b *bench) testbeds() error {
+func (b *session) testbeds() error {
 	sc := scenario("vxlan", 1)
 	var ups, downs []float64
 	for range rounds {
@@ -59,7 +59,7 @@ func (b *bench) testbeds() error {
 	return nil
 }
 
-func (b *bench) containers() error {
+func (b *session) containers() error {
 	up, _, err := b.upAndDown(scenario("bridge", 25))
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func scenario(system string, pairs int) *suite.Scenario {
 	}
 }
 
-func (b *bench) upAndDown(sc *suite.Scenario) (up, down float64, err error) {
+func (b *session) upAndDown(sc *suite.Scenario) (up, down float64, err error) {
 	ctx := context.Background()
 	x := &netns.Executor{CPUs: probe.Probe().UsableCPUs(), Agent: []string{b.program, "agent"}}
 	start := time.Now()
@@ -91,7 +91,7 @@ func (b *bench) upAndDown(sc *suite.Scenario) (up, down float64, err error) {
 
 // observers measures the CPU time of the engine and the agents within the measured
 // window, and the engine's memory.
-func (b *bench) observers() error {
+func (b *session) observers() error {
 	db := filepath.Join(b.folder, "observers.db")
 	cmd := exec.Command(b.program, "run", "quick", "--scenario", "bridge", "--trials", "3", "--db", db, "--out", filepath.Join(b.folder, "observers"))
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -113,7 +113,7 @@ func (b *bench) observers() error {
 
 // makeStore makes a store with one run. trials is the number of trials of each scenario.
 // It returns the store's file and the number of samples.
-func (b *bench) makeStore(name string, trials int) (db string, samples int, err error) {
+func (b *session) makeStore(name string, trials int) (db string, samples int, err error) {
 	db = filepath.Join(b.folder, name+".db")
 	store, err := results.Open(db, results.Options{})
 	if err != nil {
@@ -134,7 +134,7 @@ func (b *bench) makeStore(name string, trials int) (db string, samples int, err 
 
 // reports measures the time for an HTML report of 1,000 samples, including reading
 // the store.
-func (b *bench) reports() error {
+func (b *session) reports() error {
 	db, samples, err := b.makeStore("thousand", 125)
 	if err != nil {
 		return err
@@ -159,7 +159,7 @@ func (b *bench) reports() error {
 }
 
 // storage measures the time to store, list and report 10,000 samples.
-func (b *bench) storage() error {
+func (b *session) storage() error {
 	start := time.Now()
 	db, samples, err := b.makeStore("tenthousand", 1250)
 	if err != nil {
@@ -182,7 +182,7 @@ func (b *bench) storage() error {
 	return nil
 }
 
-func (b *bench) sizes() error {
+func (b *session) sizes() error {
 	info, err := os.Stat(b.program)
 	if err != nil {
 		return err

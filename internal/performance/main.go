@@ -1,7 +1,7 @@
-// Command bench measures the figures of docs/performance.md and prints them as
+// Command performance measures the figures of docs/performance.md and prints them as
 // Markdown, each with its target. Run nothing else meanwhile.
 //
-//	go run ./internal/bench [-only steadiness,distance,agreement,overheads,overlay,vrouter,peers,honesty,power,rigor,scale]
+//	go run ./internal/performance [-only steadiness,distance,agreement,overheads,overlay,vrouter,peers,honesty,power,rigor,scale]
 package main
 
 import (
@@ -18,8 +18,8 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// bench measures with the windtunnel program, which it runs as a user does.
-type bench struct {
+// session measures with the windtunnel program, which it runs as a user does.
+type session struct {
 	program string
 	folder  string
 	noise   string // file for the samples of honesty; "" writes none
@@ -34,13 +34,13 @@ func main() {
 	runs := flag.Int("runs", 20, "number of runs of each suite in honesty and power")
 	flag.Parse()
 	if err := run(*program, *noise, *runs, strings.Split(*only, ",")); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
+		fmt.Fprintln(os.Stderr, "performance:", err)
 		os.Exit(1)
 	}
 }
 
 func run(program, noise string, runs int, only []string) error {
-	folder, err := os.MkdirTemp("", "windtunnel-bench-")
+	folder, err := os.MkdirTemp("", "windtunnel-performance-")
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func run(program, noise string, runs int, only []string) error {
 	if err != nil {
 		return err
 	}
-	b := &bench{program: path, folder: folder, noise: noise, runs: runs}
+	b := &session{program: path, folder: folder, noise: noise, runs: runs}
 	parts := []struct {
 		name    string
 		measure func() error
@@ -70,7 +70,7 @@ func run(program, noise string, runs int, only []string) error {
 }
 
 // row prints one figure and whether it meets its target.
-func (b *bench) row(figure, target, measured string, met bool) {
+func (b *session) row(figure, target, measured string, met bool) {
 	mark := "met"
 	if !met {
 		mark, b.failed = "**missed**", true
@@ -80,7 +80,7 @@ func (b *bench) row(figure, target, measured string, met bool) {
 
 // suite runs a suite with the store name.db, and returns the report. The suite is the
 // first of args if that is not a flag; otherwise it is name.
-func (b *bench) suite(name string, args ...string) (*model.Report, error) {
+func (b *session) suite(name string, args ...string) (*model.Report, error) {
 	db := filepath.Join(b.folder, name+".db")
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
 		args = append([]string{name}, args...)
@@ -94,7 +94,7 @@ func (b *bench) suite(name string, args ...string) (*model.Report, error) {
 }
 
 // read returns the windtunnel program's report of the newest run in a store.
-func (b *bench) read(db string) (*model.Report, error) {
+func (b *session) read(db string) (*model.Report, error) {
 	out, err := exec.Command(b.program, "report", "--format", "json", "--db", db).Output()
 	if err != nil {
 		return nil, fmt.Errorf("report the run in %s: %w", db, err)

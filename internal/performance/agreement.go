@@ -11,7 +11,7 @@ import (
 
 // agreement compares the built-in generator with iperf3 and netperf, and every tool
 // with the fabric's counters.
-func (b *bench) agreement() error {
+func (b *session) agreement() error {
 	r, err := b.suite("agreement", "--trials", "10")
 	if err != nil {
 		return err
@@ -35,7 +35,7 @@ func (b *bench) agreement() error {
 // The built-in generator counts in the meter's window, so counters prints the largest
 // difference of a trial. Another tool has its own window, and the stream's rate varies
 // between the two windows. So counters prints the difference of the median trial.
-func (b *bench) counters(r *model.Report, tool string) {
+func (b *session) counters(r *model.Report, tool string) {
 	own := tool == "builtin"
 	figure, limit := tool+": throughput against the fabric's byte counters less headers, median trial", 0.02
 	if own {
@@ -61,7 +61,7 @@ func (b *bench) counters(r *model.Report, tool string) {
 
 // ratio prints the paired ratio of a comparison. A target is missed if the whole
 // interval is on the wrong side of 1.
-func (b *bench) ratio(r *model.Report, subject, baseline string, m sample.Metric, what, target string, better int) {
+func (b *session) ratio(r *model.Report, subject, baseline string, m sample.Metric, what, target string, better int) {
 	if c, ok := ratioOf(r, subject, baseline, m); ok {
 		met := c.High >= 1
 		if better < 0 {
