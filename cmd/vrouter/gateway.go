@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -93,7 +94,7 @@ func parseServed(text string) (n model.GatewayNetwork, err error) {
 func number(into *uint32, text string) error {
 	n, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
-		return fmt.Errorf("%q is not a number", text)
+		return fmt.Errorf("%q is not a number from 0 to %d", text, uint32(math.MaxUint32))
 	}
 	*into = uint32(n)
 	return nil

@@ -61,7 +61,7 @@ func TestNetworksOfAGatewayAreReadAsTheyAreWritten(t *testing.T) {
 	}
 	for text, says := range map[string]string{
 		"red,lable=7":        `unknown key "lable"; write label`,
-		"red,label=seven":    `label: "seven" is not a number`,
+		"red,label=seven":    `label: "seven" is not a number from 0 to 4294967295`,
 		"red,vni=4294967296": "vni:",
 		"red,prefix=home":    "prefix:",
 		"red,mac=02:00":      "mac:",
