@@ -66,7 +66,7 @@ func TestGateFileErrorsNamePlaceAndRemedy(t *testing.T) {
 		"empty scenarios":       {gate("    scenarios: []\n"), 4, 16, []string{"the list has 0 entries"}},
 		"empty":                 {"", 0, 0, []string{"the file is empty"}},
 		"comments only":         {"# nothing\n", 0, 0, []string{"the file is empty"}},
-		"two documents":         {gate("---\ngates: []\n"), 5, 1, []string{"second document"}},
+		"two documents":         {gate("---\ngates: []\n"), 4, 1, []string{"second document"}},
 		"broken":                {"gates: [\n", 1, 8, []string{"cannot be read"}},
 		"binary":                {"gates\x00", 1, 6, []string{"control character"}},
 		"huge":                  {strings.Repeat("#", MaxGateBytes+1), 0, 0, []string{"65537 bytes"}},
