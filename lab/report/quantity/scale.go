@@ -31,7 +31,7 @@ var scales = map[string][]Scale{
 }
 
 // ScaleOf returns one scale for all these values of m: the largest unit in which the
-// largest value is at least 1.
+// largest value, rounded to three digits, is at least 1.
 func ScaleOf(m sample.Metric, values ...float64) Scale {
 	info, _ := sample.Describe(m)
 	if info.Is(sample.Percent) {
@@ -52,7 +52,7 @@ func ScaleOfUnit(unit string, values ...float64) Scale {
 	}
 	best := steps[0]
 	for _, s := range steps {
-		if top >= s.By {
+		if top >= 0.9995*s.By { // three digits of it would print as 1.00
 			best = s
 		}
 	}

@@ -35,7 +35,7 @@ func TestPrintPutsTheUnitWhereItBelongs(t *testing.T) {
 		v      float64
 		want   string
 	}{
-		{sample.Throughput, 9.996e9, "10.0 Gbit/s"}, {sample.Throughput, 0, "0 bit/s"}, {sample.Transactions, 830, "830/s"},
+		{sample.Throughput, 9.996e9, "10.0 Gbit/s"}, {sample.Throughput, 999.4e6, "999 Mbit/s"}, {sample.Throughput, 999.6e6, "1.00 Gbit/s"}, {sample.Throughput, 0, "0 bit/s"}, {sample.Transactions, 830, "830/s"},
 		{sample.Transactions, 27_400, "27.4 k/s"}, {sample.LatencyP50, 31_000, "31.0 µs"}, {sample.MSS, 1448, "1450 B"},
 		{sample.SegmentsPerSKB, 22.5, "22.5"}, {"unknown", 1.5, "1.50"},
 	} {
