@@ -264,7 +264,7 @@ func storeText(s api.Store, now time.Time) string {
 
 // contents summarises a desired state.
 func contents(s model.State) string {
-	if len(s.Nodes)+len(s.Networks)+len(s.Ports) == 0 {
+	if len(s.Nodes)+len(s.Networks)+len(s.Ports)+len(s.Routes)+len(s.Gateways)+len(s.Policies) == 0 {
 		return "none yet; set one with `vrouter apply -f FILE`"
 	}
 	return fmt.Sprintf("%s, %s, %s known", phrase.Count(len(s.Nodes), "node"), phrase.Count(len(s.Networks), "network"), phrase.Count(len(s.Ports), "port"))

@@ -16,8 +16,8 @@ import (
 // stateYAML formats a state as YAML. It omits empty fields, since a state treats zero as absent,
 // and writes lists of scalars on one line. A state that is too large for YAML becomes JSON, which
 // is also YAML. The encoder of goccy/go-yaml cannot omit empty fields: it would also omit each
-// netip.Prefix, which has no exported fields. It also writes texts without
-// quotes that YAML reads as something else: ".inf", and in lists of one line "a,b".
+// netip.Prefix, which has no exported fields. It also writes texts without quotes that YAML reads
+// as something else: ".inf", and "a,b" in lists on one line.
 func stateYAML(s model.State) ([]byte, error) {
 	var b bytes.Buffer
 	writeFields(&b, "", reflect.ValueOf(s))

@@ -5,6 +5,7 @@ package plainyaml
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -63,10 +64,14 @@ func Parse(data []byte, l Limits, options ...parser.Option) (f *File, err error)
 			err = notYAML(fmt.Errorf("%v", p))
 		}
 	}()
-	if f.Text, err = text(data, l); err != nil {
+	if f.Text, err = readable(data, l); err != nil {
 		return f, err
 	}
-	f.Tokens = lexer.Tokenize(f.Text)
+	text := f.Text
+	if !strings.HasSuffix(text, "\n") { // the lexer drops a tag at the end of such a text
+		text += "\n"
+	}
+	f.Tokens = lexer.Tokenize(text)
 	if err := check(f.Tokens, l); err != nil {
 		return f, err
 	}
@@ -74,20 +79,16 @@ func Parse(data []byte, l Limits, options ...parser.Option) (f *File, err error)
 	if err != nil {
 		return f, notYAML(err)
 	}
-	for _, d := range tree.Docs {
-		switch {
-		case d.Body == nil || d.Body.Type() == ast.CommentType:
-		case f.Body != nil:
-			return f, at(d.Start, "a second document in the file", `remove what follows the line "---"`)
-		default:
+	for _, d := range tree.Docs { // all but one are empty
+		if d.Body != nil && d.Body.Type() != ast.CommentType {
 			f.Body = d.Body
 		}
 	}
 	return f, nil
 }
 
-// text checks the size and the characters of a file.
-func text(data []byte, l Limits) (string, error) {
+// readable checks the size and the characters of a file.
+func readable(data []byte, l Limits) (string, error) {
 	if len(data) > l.Bytes {
 		return "", &Error{Text: fmt.Sprintf("the file has %d bytes, at most %d are allowed", len(data), l.Bytes), Remedy: l.Split}
 	}
@@ -110,14 +111,20 @@ func text(data []byte, l Limits) (string, error) {
 	return s, nil
 }
 
-// check reports too many tokens, deep nesting, and what is not plain YAML. It runs before any recursive
-// code reads the file. Anchors and aliases can expand a small file into a huge one; tags and directives
-// have no meaning here.
+// check reports too many tokens, deep nesting, a second document, and what is not plain YAML. It runs before
+// any recursive code reads the file. Anchors and aliases can expand a small file into a huge one; tags and
+// directives have no meaning here. The parser skips some documents without an error.
 func check(tokens token.Tokens, l Limits) error {
 	brackets, dashes, line, count := 0, 0, 0, 0
+	var end *token.Token // end of the first document
 	for _, t := range tokens {
-		if t.Type == token.CommentType {
+		switch {
+		case t.Type == token.CommentType:
 			continue
+		case t.Type == token.DocumentEndType || t.Type == token.DocumentHeaderType && count > 0:
+			end = cmp.Or(end, t)
+		case end != nil:
+			return at(end, "a second document in the file", fmt.Sprintf("remove what follows the line %q", end.Value))
 		}
 		if count++; count > l.Tokens {
 			return at(t, fmt.Sprintf("more than %d YAML tokens before this position", l.Tokens), l.Split)

@@ -25,6 +25,10 @@ func TestEachErrorHasItsPlaceAndARemedy(t *testing.T) {
 		"%YAML 1.2\n---\na: 1":      "1:1: directives are not allowed; remove the line; a value that starts with % needs quotes",
 		"? a\n: 1":                  `1:1: keys in the form "? key" are not allowed; write "key: value"`,
 		"a: 1\n---\nb: 1":           `2:1: a second document in the file; remove what follows the line "---"`,
+		"---\n---\na: 1":            `2:1: a second document in the file; remove what follows the line "---"`,
+		"a: 1\n---\n---\nb: 1":      `2:1: a second document in the file`,
+		"a: 1\n...\nb: 1":           `2:1: a second document in the file; remove what follows the line "..."`,
+		"a: !x":                     "1:4: tags are not allowed",
 		"a: [1":                     "1:4: the YAML cannot be read: sequence end token ']' not found; check the indentation, quotes and brackets near this position",
 		"a: >= 1":                   `1:4: the YAML cannot be read: `,
 		"a:\n\tb: 1":                "the YAML cannot be read: ",
@@ -35,7 +39,7 @@ func TestEachErrorHasItsPlaceAndARemedy(t *testing.T) {
 }
 
 func TestAFileHasItsBodyAndLines(t *testing.T) {
-	for text, lines := range map[string]int{"": 1, "# none\n": 2, "\ufeffa: 1\r\nb: 2\rc: 3": 3, "---\na: 1\n---\n# end\n": 5} {
+	for text, lines := range map[string]int{"": 1, "# none\n": 2, "\ufeffa: 1\r\nb: 2\rc: 3": 3, "---\na: 1\n---\n# end\n": 5, "a: 1\n...\n---\n": 4} {
 		f := must.Get(Parse([]byte(text), small))(t)
 		must.Equal(t, lines, strings.Count(f.Text, "\n")+1)
 		must.Equal(t, strings.Contains(text, "a: 1"), f.Body != nil)

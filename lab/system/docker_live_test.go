@@ -259,7 +259,7 @@ func TestADockerdThatIsKilledTakesItsContainerWithIt(t *testing.T) {
 	select {
 	case <-r.Ended:
 	case <-time.After(5 * time.Second):
-		t.Fatal("nobody noticed")
+		t.Fatal("the node has not noticed the end of dockerd")
 	}
 	must.Equal(t, 0, shims())
 	if got := n.LastWords(); !strings.Contains(got, "dockerd has ended") {

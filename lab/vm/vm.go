@@ -26,7 +26,7 @@ type VM struct {
 	Config         Config
 	*child.Process // of QEMU
 	paths          paths
-	said           string // path of what QEMU itself said
+	said           string // path of the file with QEMU's output
 
 	mu    sync.Mutex
 	vcpus []int // threads
@@ -121,7 +121,7 @@ func (m *VM) LastWords() string {
 	return b.String()
 }
 
-// Threads of the virtual CPUs, in their order; empty before Connect.
+// Threads returns the threads of the virtual CPUs, in their order; none before Connect.
 func (m *VM) Threads() []int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -31,8 +31,7 @@ func needQEMU(t *testing.T) kernel.Kernel {
 	return k
 }
 
-// started is an emulated VM with a tap of the test's own, which goes with the
-// test's namespace.
+// started starts an emulated VM. Its tap is in a new namespace, which ends with QEMU.
 func started(t *testing.T, k kernel.Kernel, image string, cpus int) (*VM, error) {
 	t.Helper()
 	c := Config{Name: "t1", CPUs: cpus, Memory: 96 << 20, Kernel: k.Image, Image: image, Tap: "vrtap0", Queues: cpus, MAC: net.HardwareAddr{2, 0, 0, 0, 0, 1}, Accelerator: TCG}
