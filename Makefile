@@ -68,8 +68,8 @@ setup: build ## Install the optional programs of tests and systems (root and apt
 	fi
 
 # Each test binary runs in a room (internal/testroom), so that most packages run side by side.
-# The packages of FIRST take longest, so they start first. The tests of EACH run in a room each,
-# those of LONG first. The packages of MEASURE compare figures with counters: they run one at a
+# The packages of FIRST take longest, so they start first. With -each, the tests of a package run in a
+# room each, those of LONG first. The packages of MEASURE compare figures with counters: they run one at a
 # time, and few of their tests side by side. The tests of ALONE and one traffic tool after the other
 # run by themselves. What cannot run here is skipped, and the table at the end says why. The lab's
 # tests run the vrouter program, as a user would have it in PATH. `make lint` vets the tests.
@@ -147,7 +147,7 @@ conformance: root build image ## Run upstream's cases for policies and services 
 # The packages that start goroutines, whose tests need no root, and that do not import SQLite,
 # which takes long to compile. The race detector needs cgo and a C compiler. By default each
 # program with the detector sleeps for 1 s at its end.
-RACE := ./lab/agent ./lab/traffic ./vrouter/api ./vrouter/docker ./vrouter/fleet ./vrouter/store
+RACE := ./lab/agent ./lab/child ./lab/traffic ./vrouter/api ./vrouter/docker ./vrouter/fleet ./vrouter/store
 
 test-race: go-version ## Run the tests of concurrent packages under the race detector
 	CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(GO) test -race -short -count=1 -vet=off -p 2 $(TESTFLAGS) $(RACE)
