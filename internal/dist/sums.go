@@ -49,7 +49,7 @@ func emptyFolder(dir string) error {
 	for line := range strings.Lines(string(former)) {
 		_, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		if name != filepath.Base(name) {
-			return fmt.Errorf("%s in %s names %q, which is no file of a release; choose another folder with -o", sums, dir, name)
+			return fmt.Errorf("%s in %s names %q, which is not a file of a release; choose another folder with -o", sums, dir, name)
 		}
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -63,7 +63,7 @@ func emptyFolder(dir string) error {
 		return err
 	}
 	if len(left) > 0 {
-		return fmt.Errorf("%s holds %s, which is no file of a former release; delete it, or choose another folder with -o", dir, left[0].Name())
+		return fmt.Errorf("%s holds %s, which is not a file of a former release; delete it, or choose another folder with -o", dir, left[0].Name())
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func ParseLayout(text string, usable []int, list func(string) ([]int, error)) (L
 		}
 		numbers, err := list(cpus)
 		if err != nil || len(numbers) == 0 {
-			return bad("%q is no list of CPUs", cpus)
+			return bad("%q is not a list of CPUs", cpus)
 		}
 		for _, c := range numbers {
 			if !slices.Contains(usable, c) {

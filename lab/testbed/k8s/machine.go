@@ -52,7 +52,7 @@ func newMachine(c *cluster, r *runObjects, n nodeObject, index, ordinary int) (*
 	for _, text := range addressesOf(&n) {
 		a, err := netip.ParseAddr(text)
 		if err != nil {
-			return nil, fmt.Errorf("node %s: its internal address %q is no IP address", n.Metadata.Name, text)
+			return nil, fmt.Errorf("node %s: its internal address %q is not an IP address", n.Metadata.Name, text)
 		}
 		m.data = append(m.data, a)
 	}
@@ -115,7 +115,7 @@ func (p *pod) ensure(ctx context.Context) error {
 	for _, ip := range running.Status.PodIPs {
 		a, err := netip.ParseAddr(ip.IP)
 		if err != nil {
-			return fmt.Errorf("pod %s: its address %q is no IP address", p.name, ip.IP)
+			return fmt.Errorf("pod %s: its address %q is not an IP address", p.name, ip.IP)
 		}
 		p.addresses = append(p.addresses, a)
 	}

@@ -25,7 +25,7 @@ func Exec(id, where string, cpus []int, cmd *exec.Cmd, signals <-chan os.Signal)
 	name := space.TestbedPrefix(id) + strings.ReplaceAll(where, "/", "-")
 	s, err := space.Open(name)
 	if err != nil {
-		return fmt.Errorf("%q is no node or container of this testbed (`windtunnel lab list` shows them): %w", where, err)
+		return fmt.Errorf("%q is not a node or container of this testbed (`windtunnel lab list` shows them): %w", where, err)
 	}
 	defer s.Close()
 	layout, err := testbed.PlanCPUs(cpus, len(nodes))
@@ -44,7 +44,7 @@ func Exec(id, where string, cpus []int, cmd *exec.Cmd, signals <-chan os.Signal)
 			return errors.Join(space.JoinCPULimit(space.TestbedPrefix(id)+node, cmd.Process.Pid), cmd.Wait())
 		}
 	}
-	return fmt.Errorf("%q is no node of this testbed", node)
+	return fmt.Errorf("%q is not a node of this testbed", node)
 }
 
 // forward sends signals to a command until the returned function is called: to its process group,

@@ -164,10 +164,10 @@ func checkHostPort(text string) error {
 		name, port = strings.Trim(text, "[]"), "22"
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-		return fmt.Errorf("%q is no port from 1 to 65535", port)
+		return fmt.Errorf("%q is not a port from 1 to 65535", port)
 	}
 	if _, err := netip.ParseAddr(name); err != nil && !hostName.MatchString(name) {
-		return fmt.Errorf("%q is no host name and no IP address", name)
+		return fmt.Errorf("%q is neither a host name nor an IP address", name)
 	}
 	return nil
 }

@@ -95,7 +95,7 @@ var (
 
 func (h *Host) check() error {
 	if !validName.MatchString(h.Name) {
-		return fmt.Errorf("%q is no name; use letters, digits, dots, hyphens and underscores", h.Name)
+		return fmt.Errorf("%q is not a name; use letters, digits, dots, hyphens and underscores", h.Name)
 	}
 	if h.Address == "" {
 		h.Address = h.Name
@@ -104,7 +104,7 @@ func (h *Host) check() error {
 		return err
 	}
 	if h.Port < 0 || h.Port > 65535 {
-		return fmt.Errorf("%d is no port", h.Port)
+		return fmt.Errorf("%d is not a port", h.Port)
 	}
 	if h.User != "" && !validUser.MatchString(h.User) {
 		return fmt.Errorf("user %q contains a space, a colon or a slash; write the login name only", h.User)
@@ -112,7 +112,7 @@ func (h *Host) check() error {
 	if h.CPUs != "" {
 		var err error
 		if h.cpus, err = probe.ParseCPUList(h.CPUs); err != nil || len(h.cpus) == 0 {
-			return fmt.Errorf("cpus %q is no list of CPUs such as 0-3,8", h.CPUs)
+			return fmt.Errorf("cpus %q is not a list of CPUs such as 0-3,8", h.CPUs)
 		}
 	}
 	if err := h.checkData(); err != nil {
@@ -182,7 +182,7 @@ func (h *Host) checkData() error {
 		key := [...]string{"data", "data6"}[i]
 		a, err := netip.ParseAddr(text)
 		if err != nil || a.Is4() != (i == 0) || a.Is4In6() {
-			return fmt.Errorf("%s: %q is no IPv%d address; give the address of the device that carries the traffic, without a prefix length", key, text, [...]int{4, 6}[i])
+			return fmt.Errorf("%s: %q is not an IPv%d address; give the address of the device that carries the traffic, without a prefix length", key, text, [...]int{4, 6}[i])
 		}
 		if linkLocal4 := a.Is4() && a.IsLinkLocalUnicast(); !a.IsGlobalUnicast() && !linkLocal4 {
 			return fmt.Errorf("%s: other hosts cannot send to %s; give a unicast address of the device that carries the traffic", key, a)
