@@ -95,7 +95,9 @@ func (b *bgpSessions) external(s model.Slice, unreachable func(netip.Addr) strin
 		if next.version = b.speaker.Version(); next.edition == b.last.edition && reflect.DeepEqual(here, b.last.networks) {
 			next.paths = b.last.paths
 		} else {
-			next.paths, changes = b.speaker.ReceivedFor(here)
+			if next.paths, changes = b.speaker.ReceivedFor(here); changes == nil { // the networks import other targets
+				b.saved = edition{}
+			}
 			b.saveMemory()
 		}
 	}

@@ -322,7 +322,10 @@ func (r *resolver) choose() *fib.External {
 	for _, d := range keys {
 		slices.SortStableFunc(r.groups[d], func(i, j int) int {
 			a, b := &r.verdicts[i], &r.verdicts[j]
-			return cmp.Or(better(&a.Path, &b.Path), a.NextHop.Compare(b.NextHop), r.rank(a)-r.rank(b), cmp.Compare(a.Value, b.Value))
+			// not by Verdict.Value, which can be that of another destination
+			v, _ := a.value(d)
+			w, _ := b.value(d)
+			return cmp.Or(better(&a.Path, &b.Path), a.NextHop.Compare(b.NextHop), r.rank(a)-r.rank(b), cmp.Compare(v, w))
 		})
 	}
 	without := r.aboveLimit(keys)

@@ -459,6 +459,31 @@ func TestUpdateEqualsResolve(t *testing.T) {
 	}
 }
 
+// Of two paths by one router to an address, Update and Resolve choose the same, also if another network bridges to their MAC
+// addresses: the label of routed packets decides.
+func TestTheLabelOfADestinationDecides(t *testing.T) {
+	site, table := testSite(), newTable(nil)
+	site.Networks[2].Import = append(site.Networks[2].Import, site.Networks[0].Import...)
+	put := func(mac byte, bridged, routed uint32) {
+		table.Put(path("10.9.0.1/32", func(p *Path) {
+			to := p.Prefix
+			station(p)
+			p.Prefix, p.MAC[5], p.Label, p.RoutedLabel, p.Targets = to, mac, bridged, routed, site.Networks[0].Import
+		}))
+	}
+	targets := map[model.RouteTarget]bool{target("64512:1"): true, target("64512:3"): true}
+	put(2, 20, 50)
+	paths, _ := table.PathsTo(targets)
+	last, _ := site.Resolve(paths)
+	put(1, 30, 40)
+	paths, changes := table.PathsTo(targets)
+	want, _ := site.Resolve(paths)
+	got := site.Update(last, paths, changes)
+	if diff := gocmp.Diff(want, got, compareAddresses); diff != "" || len(want.Routes) != 3 || want.Routes[2].Via[0].Label != 40 {
+		t.Errorf("the routes are %+v, want 3, and label 40 of routed packets; those of Update differ (-want +got):\n%s", want.Routes, diff)
+	}
+}
+
 // The work for a withdrawal among many routes does not grow with their number: it resolves only the paths to its prefix.
 func TestAWithdrawalResolvesOnlyItsPrefix(t *testing.T) {
 	site, table, p := testSite(), newTable(nil), netip.MustParseAddr("11.0.0.0")

@@ -8,29 +8,25 @@ import (
 	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
 )
 
-// senderTime is the time from the begin of a session until GoBGP must have sent the paths of this node. A restarted speaker
-// has deferTime in addition.
+// senderTime is the time from the begin of a session until GoBGP must have sent the paths of this node. A speaker that began
+// with stale paths has deferTime in addition.
 const senderTime = 5 * time.Second
 
-// sender has the sent messages of a neighbour's session. If a session ends while messages wait in GoBGP's queue, the message
+// sender says which messages were sent in one session of a neighbour. If a session ends while messages wait in GoBGP's queue, the message
 // that stops the session's sender can remain in the queue. It then stops the sender of the next session at once
 // (fsmHandler.established and sendMessageloop), and the neighbour gets neither paths nor KEEPALIVE messages.
 type sender struct {
-	ended    bool // a session has ended since GoBGP got the neighbour, and with it an empty queue
-	update   bool // an UPDATE message was sent in this session
+	update   bool // an UPDATE message was sent
 	endOfRIB bool // the marker after the first paths was sent (RFC 4724), which GoBGP owes to a neighbour with graceful restart
 }
 
-// noteUp notes that a session begins. GoBGP's sender starts later.
+// noteUp notes that a session begins. GoBGP's sender starts later. In the first session after GoBGP got the neighbour, the
+// queue is empty.
 func (s *Speaker) noteUp(neighbor netip.Addr) {
 	s.sessions.Lock()
 	defer s.sessions.Unlock()
-	o := s.senders[neighbor]
-	if o == nil {
-		o = &sender{}
-		s.senders[neighbor] = o
-	}
-	if o.update, o.endOfRIB = false, false; o.ended {
+	o, again := &sender{}, s.senders[neighbor] != nil
+	if s.senders[neighbor] = o; again {
 		time.AfterFunc(s.pause, func() { s.checkSender(neighbor, o) })
 	}
 }
@@ -46,17 +42,12 @@ func (s *Speaker) noteSent(neighbor netip.Addr, attributes any) {
 	}
 }
 
-// noteDown notes that a session has ended.
-func (s *Speaker) noteDown(neighbor netip.Addr) {
-	s.sessions.Lock()
-	defer s.sessions.Unlock()
-	if o := s.senders[neighbor]; o != nil {
-		o.ended = true
-	}
-}
-
-// checkSender restarts a neighbour whose session should have sent messages but has not.
+// checkSender restarts a neighbour if GoBGP should have sent messages in the session o but has not. It does nothing if another
+// session has begun.
 func (s *Speaker) checkSender(neighbor netip.Addr, o *sender) {
+	if s.ctx.Err() != nil {
+		return
+	}
 	var established, graceful, paths bool
 	err := s.server.ListPeer(s.ctx, &api.ListPeerRequest{Address: neighbor.String(), EnableAdvertised: true}, func(p *api.Peer) {
 		established = p.GetState().GetSessionState() == api.PeerState_SESSION_STATE_ESTABLISHED

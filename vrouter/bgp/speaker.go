@@ -69,7 +69,7 @@ type Speaker struct {
 	malformed map[netip.Addr]malformed
 	silent    map[netip.Addr]silence   // neighbours without a TCP connection since their reason was set
 	refused   map[netip.Addr]time.Time // when a connection of an address without a neighbour was refused last
-	senders   map[netip.Addr]*sender   // of neighbours that have had a session
+	senders   map[netip.Addr]*sender   // of the last session of each neighbour since GoBGP got it
 	bfdState  map[netip.Addr]string    // of neighbours with BFD
 	bfdWhy    map[netip.Addr]string    // why BFD failed last
 	logs      sync.Map                 // a *rate.Limiter by neighbour
@@ -340,7 +340,7 @@ const wrongASN = "the neighbour has another AS number; correct its asn here, or 
 // rejects begins the reason of a session whose OPEN message this node rejects.
 const rejects = "this node rejects the neighbour's OPEN message"
 
-// openRejected keeps that a neighbour answered this node's OPEN message by another message than OPEN and KEEPALIVE, unless
+// openRejected records that a neighbour answered this node's OPEN message by another message than OPEN and KEEPALIVE, unless
 // this node has just rejected the neighbour's. GoBGP 4.8 does not report the code in the neighbour's NOTIFICATION message.
 func (s *Speaker) openRejected(neighbor netip.Addr) {
 	s.sessions.Lock()
@@ -359,7 +359,7 @@ type silence struct {
 
 const closesConnections = "closes each TCP connection of this node without a message"
 
-// noteSilence keeps why this node cannot open a TCP connection to a neighbour. If there is no other reason, it logs this once.
+// noteSilence records why this node cannot open a TCP connection to a neighbour. If there is no other reason, it logs this once.
 func (s *Speaker) noteSilence(neighbor netip.Addr, failure string) {
 	why := strings.TrimSpace(failure[strings.LastIndex(failure, ": ")+1:])
 	switch {
@@ -595,11 +595,8 @@ func (l *gobgpLog) Handle(ctx context.Context, record slog.Record) error {
 		s.noteUp(l.neighbor)
 	case message == sentUpdate:
 		s.noteSent(l.neighbor, value("attributes").Any())
-	case message == peerDown:
-		s.noteDown(l.neighbor)
-		if value("Reason").String() != keepsRoutes {
-			s.lose(l.neighbor)
-		}
+	case message == peerDown && value("Reason").String() != keepsRoutes:
+		s.lose(l.neighbor)
 	case record.Level >= slog.LevelWarn && l.Handler.Enabled(ctx, record.Level) && s.mayLog(l.neighbor.String()):
 		return l.Handler.Handle(ctx, record)
 	}
@@ -609,8 +606,8 @@ func (l *gobgpLog) Handle(ctx context.Context, record slog.Record) error {
 // Refused connections are listed for refusedFor, of at most maxRefused addresses.
 const refusedFor, maxRefused = 5 * time.Minute, 16
 
-// refuse keeps that the connection of an address without a configured neighbour is refused, and logs it once for each
-// address.
+// refuse records that the connection of an address without a configured neighbour is refused, and logs it. It logs each address
+// once in refusedFor or less often.
 func (s *Speaker) refuse(address string) {
 	a, err := netip.ParseAddr(address)
 	if err != nil {
@@ -644,7 +641,7 @@ func (s *Speaker) Refused() (all []netip.Addr) {
 	return all
 }
 
-// rejectOpen keeps why the speaker rejects the OPEN message of a neighbour. On a connection that the
+// rejectOpen records why the speaker rejects the OPEN message of a neighbour. On a connection that the
 // speaker made, no peer event has this reason.
 func (s *Speaker) rejectOpen(neighbor netip.Addr, subcode slog.Value) {
 	why := wrongASN

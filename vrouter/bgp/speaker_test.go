@@ -221,6 +221,30 @@ func TestASessionHasPathsAfterOneThatEndedDuringUpdates(t *testing.T) {
 	}
 }
 
+// The check of a session that has ended does not end the next session, in which GoBGP may have sent nothing yet.
+func TestTheCheckOfAnEndedSessionDoesNotEndTheNext(t *testing.T) {
+	a, b := pair(t, func(_, b *model.BGP) { accepts(b) })
+	b.start(t, nil, nil)
+	a.start(t, nil, nil)
+	a.await(t, "a has a session", func() bool { return a.state() == "established" })
+	neighbor := a.node.BGP.Neighbors[0].Address
+	sender := func() *sender {
+		a.sessions.Lock()
+		defer a.sessions.Unlock()
+		return a.senders[neighbor]
+	}
+	first := sender()
+	a.noteUp(neighbor)
+	a.checkSender(neighbor, first)
+	if text := a.log.String(); strings.Contains(text, "GoBGP sends nothing") {
+		t.Errorf("the check of the first session ends the second:\n%s", text)
+	}
+	a.checkSender(neighbor, sender())
+	if text := a.log.String(); !strings.Contains(text, "GoBGP sends nothing") {
+		t.Errorf("the check of the second session does not end it, although nothing was sent in it:\n%s", text)
+	}
+}
+
 // The list of announced paths has labels, also of EVPN paths, whose label field is larger.
 func TestAnnouncedPathsHaveTheirLabels(t *testing.T) {
 	a, _ := pair(t, nil)
