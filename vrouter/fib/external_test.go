@@ -150,33 +150,35 @@ func TestSubnetsOverrideExternalRoutes(t *testing.T) {
 	s := routersState()
 	target := model.RouteTarget{0, 2, 7: 2}
 	s.Networks[0].Import = append(s.Networks[0].Import, target)
-	s.Networks = append(s.Networks, model.Network{Name: "blue", ID: 3, Subnets: []netip.Prefix{netip.MustParsePrefix("10.2.0.0/16")}, Export: []model.RouteTarget{target}})
+	s.Networks = append(s.Networks, model.Network{Name: "blue", ID: 3, Subnets: []netip.Prefix{netip.MustParsePrefix("10.2.0.0/16"), netip.MustParsePrefix("fd02::/64")}, Export: []model.RouteTarget{target}})
 	s.Ports = append(s.Ports, model.Port{Name: "z", Network: "blue", Node: "b", MAC: model.MAC{2, 5: 4}, IPs: []netip.Addr{netip.MustParseAddr("10.2.0.9")}, Attach: model.Attachment{Device: "z"}})
-	via := by("192.0.2.254", model.MPLSoUDP, 300)
 	ignored, used := map[string]string{
 		"10.1.0.0/16": `network "red" has the subnet 10.1.0.0/16`, "10.1.4.0/24": `network "red" has the subnet 10.1.0.0/16`,
 		"10.2.0.0/16": `network "blue" has the subnet 10.2.0.0/16`, "10.2.8.0/31": `network "blue" has the subnet 10.2.0.0/16`,
-		"10.2.0.9/32": `port "z" has the address`,
-	}, []string{"10.0.0.0/8", "0.0.0.0/0", "10.1.0.77/32", "10.2.0.77/32"}
-	x := &External{}
-	for p := range ignored {
-		x.Routes = append(x.Routes, to(p, via))
-	}
-	for _, p := range used {
-		x.Routes = append(x.Routes, to(p, via))
-	}
-	tables, warnings := compileRoutersOf(t, s, x, nil)
-	for p, why := range ignored {
-		if r := tables.Routes[RouteKey{1, netip.MustParsePrefix(p)}]; r.Label == 300 {
-			t.Errorf("the route of the router to %s is used, want it ignored: %s", p, why)
+		"10.2.0.9/32": `port "z" has the address`, "fd02::/64": `network "blue" has the subnet fd02::/64`, "fd02::8/127": `network "blue" has the subnet fd02::/64`,
+	}, []string{"10.0.0.0/8", "0.0.0.0/0", "10.1.0.77/32", "10.2.0.77/32", "::/0", "fd02::/48", "fd02::77/128"}
+	for _, e := range []model.Encapsulation{model.MPLSoUDP, model.MPLSoGRE, model.VXLAN} {
+		via := by("192.0.2.254", e, 300)
+		x := &External{}
+		for p := range ignored {
+			x.Routes = append(x.Routes, to(p, via))
 		}
-		if text := strings.Join(warnings, "\n"); !strings.Contains(text, "the BGP route to "+p+` in network "red" by 192.0.2.254 is not used: `+why) {
-			t.Errorf("the warnings are %s; want one that says of %s: %s", text, p, why)
+		for _, p := range used {
+			x.Routes = append(x.Routes, to(p, via))
 		}
-	}
-	for _, p := range used {
-		if r := tables.Routes[RouteKey{1, netip.MustParsePrefix(p)}]; r.Label != 300 {
-			t.Errorf("the route to %s is %+v, want that of the router", p, r)
+		tables, warnings := compileRoutersOf(t, s, x, nil)
+		for p, why := range ignored {
+			if r := tables.Routes[RouteKey{1, netip.MustParsePrefix(p)}]; r.Label == 300 {
+				t.Errorf("the route of the router to %s is used, want it ignored: %s", p, why)
+			}
+			if text := strings.Join(warnings, "\n"); !strings.Contains(text, "the BGP route to "+p+` in network "red" by 192.0.2.254 is not used: `+why) {
+				t.Errorf("the warnings are %s; want one that says of %s: %s", text, p, why)
+			}
+		}
+		for _, p := range used {
+			if r := tables.Routes[RouteKey{1, netip.MustParsePrefix(p)}]; r.Label != 300 {
+				t.Errorf("the route to %s is %+v, want that of the router", p, r)
+			}
 		}
 	}
 }
