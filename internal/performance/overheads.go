@@ -68,9 +68,10 @@ func (b *session) containers() error {
 	return nil
 }
 
+// scenario is a scenario of which only the set-up is measured. The engine also looks up its tool.
 func scenario(system string, pairs int) *suite.Scenario {
 	return &suite.Scenario{
-		ID: system, System: system, Placement: suite.TwoNodes, Pairs: pairs,
+		ID: system, System: system, Tool: "builtin", Placement: suite.TwoNodes, Pairs: pairs,
 		Fabric: suite.Fabric{Kind: suite.Wire, MTU: 1500, Offload: suite.OffloadTCP, Queues: 1, Links: 1},
 	}
 }
