@@ -20,8 +20,8 @@ import (
 
 // Limits are the limits of a file, with the remedies for what exceeds them.
 type Limits struct {
-	Bytes   int    // maximum
-	Tokens  int    // maximum; the library's time grows with the square of a mapping's keys
+	Bytes   int    // maximum size of the file
+	Tokens  int    // maximum number; the library's time grows with the square of a mapping's keys
 	Indent  int    // maximum of characters before the first token of a line
 	Nesting int    // maximum depth of brackets, and maximum of dashes in one line
 	Split   string // remedy for a file that is too long
@@ -55,8 +55,8 @@ type File struct {
 	Body   ast.Node     // of the only document; nil if the file is empty
 }
 
-// Parse parses a file, which must have one document. The error is an *Error. Then the file has what was
-// read before the error.
+// Parse parses a file, which must have one document. An error is an *Error; the
+// file then has only what was read before it.
 func Parse(data []byte, l Limits, options ...parser.Option) (f *File, err error) {
 	f = &File{}
 	defer func() {

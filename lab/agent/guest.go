@@ -45,8 +45,8 @@ const (
 
 func queuesOf(e suite.Endpoint) int { return min(max(e.CPUs, 1), mostQueues) }
 
-// boot starts all VMs at once, one for each endpoint. It returns when every
-// guest's device is configured.
+// boot starts a VM for each endpoint, all at the same time. It returns when the network
+// devices of all guests are configured.
 func (s *Service) boot(ctx context.Context, args AttachArgs, n *system.Node, reply *Attached) error {
 	base, err := s.vmConfig(ctx, args, reply)
 	if err != nil {

@@ -42,7 +42,7 @@ func Command(ctx context.Context, argv []string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// Start starts a command of Command by a function, such as Bound.
+// Start starts a command, which Command made, by calling a function such as Bound.
 func Start(cmd *exec.Cmd, by func(*exec.Cmd) error) (*Process, error) {
 	if err := by(cmd); err != nil {
 		return nil, err
@@ -59,8 +59,8 @@ func Start(cmd *exec.Cmd, by func(*exec.Cmd) error) (*Process, error) {
 // Bound starts a command that ends with this program, however this program ends.
 func Bound(cmd *exec.Cmd) error { return BoundBy(cmd, cmd.Start) }
 
-// BoundBy is like Bound; start starts the command. It is called on the one thread that starts such
-// commands.
+// BoundBy is like Bound for a command that a function starts. It calls the function on the one
+// thread that starts such commands.
 func BoundBy(cmd *exec.Cmd, start func() error) error {
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	done := make(chan error)
@@ -68,7 +68,7 @@ func BoundBy(cmd *exec.Cmd, start func() error) error {
 	return <-done
 }
 
-// starts has the functions that start commands. One thread calls all, and lives as long as the
+// starts takes functions that start commands. One thread calls them, and lives as long as this
 // program: the kernel sends Pdeathsig when the thread that started a command ends.
 var starts = sync.OnceValue(func() chan<- func() {
 	jobs := make(chan func())
@@ -112,7 +112,7 @@ func (p *Process) Signal(s syscall.Signal) error {
 func (p *Process) Kill() { _ = p.Signal(syscall.SIGKILL) } // fails only if all have ended
 
 // Stop kills the program and its children, and waits for its end. If patience is not 0, Stop first
-// sends SIGTERM and waits so long.
+// sends SIGTERM and waits that long at most.
 func (p *Process) Stop(patience time.Duration) error {
 	if patience > 0 && !p.HasEnded() {
 		if err := p.Signal(syscall.SIGTERM); err != nil {

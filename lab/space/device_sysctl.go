@@ -31,7 +31,8 @@ func changedSysctls(device string) map[string]string {
 	return values
 }
 
-// writeSysctl sets a sysctl unless it has the value: some files have one value in different units.
+// writeSysctl sets a sysctl unless it has the value already. Two files can be one setting in different
+// units, and a write of the coarser one would round it.
 func writeSysctl(at, value string) error {
 	file := filepath.Join(sysctls, at)
 	if now, err := os.ReadFile(file); err == nil && strings.TrimSpace(string(now)) == value {

@@ -86,8 +86,8 @@ type Pace struct {
 }
 
 // Left estimates the remaining time of a run: one attempt for each unfinished trial, and
-// repeats as often as so far, within the maximum for a trial and for the run. The forecast
-// has the weight of one block of attempts.
+// repeats as often as so far, within the maximum for a trial and for the run. For the
+// mean time of an attempt, the forecast counts as much as one block of finished attempts.
 func (f Forecast) Left(p Pace) time.Duration {
 	known := p.Attempts + f.Cells
 	mean := (p.Elapsed + time.Duration(f.Cells)*f.Each) / time.Duration(known)

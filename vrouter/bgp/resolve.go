@@ -52,8 +52,8 @@ type Verdict struct {
 // the best ones together. The verdicts are in the order of the paths.
 func (s Site) Resolve(paths []Path) (*fib.External, []Verdict) { return s.resolve(paths, nil) }
 
-// Explain returns the verdicts on paths, with the decisions of the compiler of the node's tables: ignored is that of
-// fib.Compiled.
+// Explain returns the verdict on each path, as the node's tables have decided it: ignored is fib.Compiled.Ignored of these
+// tables.
 func (s Site) Explain(paths []Path, ignored map[fib.ExternalDestination]string) []Verdict {
 	_, verdicts := s.resolve(paths, ignored)
 	for i := range verdicts {

@@ -8,7 +8,7 @@ import (
 	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
 )
 
-// senderTime is the time from the begin of a session until GoBGP must have sent the paths of this node. A speaker that began
+// senderTime is the time from the start of a session until GoBGP must have sent the paths of this node. A speaker that began
 // with stale paths has deferTime in addition.
 const senderTime = 5 * time.Second
 

@@ -53,7 +53,7 @@ type Speaker struct {
 	bfd     bfdSessions        // nil: no neighbour has BFD
 	limits  map[netip.Addr]int // of paths in a family
 	changed func(lost bool)
-	pause   time.Duration // from the begin of a session until checkSender
+	pause   time.Duration // from the start of a session until checkSender
 	version atomic.Uint64 // of the paths in table
 
 	restarts sync.Mutex // held during restart
@@ -340,8 +340,9 @@ const wrongASN = "the neighbour has another AS number; correct its asn here, or 
 // rejects begins the reason of a session whose OPEN message this node rejects.
 const rejects = "this node rejects the neighbour's OPEN message"
 
-// openRejected records that a neighbour answered this node's OPEN message by another message than OPEN and KEEPALIVE, unless
-// this node has just rejected the neighbour's. GoBGP 4.8 does not report the code in the neighbour's NOTIFICATION message.
+// openRejected records that a neighbour rejects this node's OPEN message: its answer was neither OPEN nor KEEPALIVE. If this
+// node has just rejected the neighbour's OPEN message, that reason stays. GoBGP 4.8 does not report the error code that the
+// neighbour sent.
 func (s *Speaker) openRejected(neighbor netip.Addr) {
 	s.sessions.Lock()
 	was := s.reasons[neighbor]
@@ -473,7 +474,7 @@ func (s *Speaker) Announced() []Verdict {
 type Neighbor struct {
 	Address  netip.Addr `json:"address"`
 	ASN      uint32     `json:"asn"`
-	State    string     `json:"state"`            // established, or idle, connect, active, opensent, openconfirm; refused: its connections, because it is not a neighbour
+	State    string     `json:"state"`            // established, or idle, connect, active, opensent, openconfirm; refused: this node refuses its connections, because it is not a neighbour
 	Since    time.Time  `json:"since,omitzero"`   // of an established session
 	BFD      string     `json:"bfd,omitempty"`    // up, init, down; empty: not configured
 	Received int        `json:"received"`         // paths
@@ -603,7 +604,7 @@ func (l *gobgpLog) Handle(ctx context.Context, record slog.Record) error {
 	return nil
 }
 
-// Refused connections are listed for refusedFor, of at most maxRefused addresses.
+// The speaker lists at most maxRefused addresses whose connections it refused, each for refusedFor after the last connection.
 const refusedFor, maxRefused = 5 * time.Minute, 16
 
 // refuse records that the connection of an address without a configured neighbour is refused, and logs it. It logs each address

@@ -429,7 +429,7 @@ func TestTheLastCauseIsTheReason(t *testing.T) {
 	}
 }
 
-// awaitReason waits until the neighbour has a reason with a text.
+// awaitReason waits until the neighbour's reason contains a text.
 func (e *end) awaitReason(t *testing.T, text string) {
 	t.Helper()
 	e.await(t, "the neighbour has the reason "+text, func() bool {
@@ -438,7 +438,8 @@ func (e *end) awaitReason(t *testing.T, text string) {
 	})
 }
 
-// A neighbour without a TCP connection has a reason: no program listens, it has another password, or it closes connections.
+// The list of neighbours says why there is no TCP connection: no program listens there, the passwords differ, or the neighbour
+// closes each connection.
 func TestANeighborWithoutATCPConnectionHasAReason(t *testing.T) {
 	t.Run("no program", func(t *testing.T) {
 		a, _ := pair(t, nil)

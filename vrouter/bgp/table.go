@@ -121,7 +121,7 @@ func attributesOf(p *Path) attributes {
 	return a
 }
 
-// path returns the path with a key. It has only the fields of the key if the table does not have it.
+// path returns the path with a key. If the table has none, the result has only the fields of the key.
 func (t *table) path(k key) Path {
 	p := Path{Family: model.BGPFamilies[k.family], Kind: kinds[k.kind], RD: k.rd, MAC: k.mac, Neighbor: t.neighbors[k.neighbor]}
 	address := netip.AddrFrom16(k.address)

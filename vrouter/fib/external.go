@@ -56,7 +56,7 @@ type ExternalSender struct {
 	Address netip.Addr
 }
 
-// Senders returns the next hops of all routes, sorted.
+// Senders returns who may send packets to each network: the next hops of its routes and of their backups, sorted, each once.
 func (x *External) Senders() []ExternalSender {
 	all, last := map[ExternalSender]bool{}, ExternalSender{}
 	add := func(network string, a netip.Addr) {

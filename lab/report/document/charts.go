@@ -142,8 +142,8 @@ type TimeSeries struct {
 	At     []float64    `json:"at"`
 	Bits   []float64    `json:"bps"`
 	CPU    [2][]float64 `json:"cpu"` // sender, receiver
-	// Latency has the mean and the longest round trip of each point, ns, and 0 where no
-	// transaction ended; nil without transactions.
+	// Latency has two columns: the mean and the longest round trip in the time before each
+	// point, in ns. They are 0 where no transaction ended. Latency is nil for other workloads.
 	Latency [][]float64  `json:"latency,omitempty"`
 	Out     [][2]float64 `json:"out"` // start and end, s, of each slice that the figures omit
 }

@@ -32,7 +32,7 @@ func Page(r *model.Report) (document.Document, error) {
 	}
 	b := &builder{r: r, paints: paints(r), kept: keep(r)}
 	d := report.Document(r)
-	d.Lead, d.Lines = "", []string{strings.Join(d.Lines, " · ")} // the first screen is short; the figures have the lead
+	d.Lead, d.Lines = "", []string{strings.Join(d.Lines, " · ")} // keeps the top of the page short; the lead stands with the figures below
 	profiles, flames, err := b.profiles()
 	if err != nil {
 		return d, fmt.Errorf("draw the profiles of run %s: %w", r.Run.ID, err)

@@ -72,8 +72,8 @@ func Percentage(v float64) string {
 	return fmt.Sprintf("%.2g %%", v)
 }
 
-// Change prints a ratio as a change in percent: 0.784 is "−21.6 %". Changes of whole percent
-// and more have no decimals, others one.
+// Change prints a ratio as a change in percent: 0.784 is "−21.6 %". A change of at least
+// whole percent has no decimals, a smaller one has one.
 func Change(ratio, whole float64) string {
 	change, decimals := 100*(ratio-1), 1
 	if math.Abs(change) >= whole {

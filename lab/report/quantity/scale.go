@@ -52,7 +52,7 @@ func ScaleOfUnit(unit string, values ...float64) Scale {
 	}
 	best := steps[0]
 	for _, s := range steps {
-		if top >= 0.9995*s.By { // three digits of it would print as 1.00
+		if top >= 0.9995*s.By { // with three digits it prints as 1.00
 			best = s
 		}
 	}

@@ -112,7 +112,7 @@ func (h *Host) check() error {
 	if h.CPUs != "" {
 		var err error
 		if h.cpus, err = probe.ParseCPUList(h.CPUs); err != nil || len(h.cpus) == 0 {
-			return fmt.Errorf("cpus %q is not a list of CPUs such as 0-3,8", h.CPUs)
+			return fmt.Errorf("cpus is %q; write a list of CPUs, such as 0-3,8", h.CPUs)
 		}
 	}
 	if err := h.checkData(); err != nil {
