@@ -226,16 +226,22 @@ func TestTheCheckOfAnEndedSessionDoesNotEndTheNext(t *testing.T) {
 	a, b := pair(t, func(_, b *model.BGP) { accepts(b) })
 	b.start(t, nil, nil)
 	a.start(t, nil, nil)
-	a.await(t, "a has a session", func() bool { return a.state() == "established" })
 	neighbor := a.node.BGP.Neighbors[0].Address
 	sender := func() *sender {
 		a.sessions.Lock()
 		defer a.sessions.Unlock()
 		return a.senders[neighbor]
 	}
-	first := sender()
+	a.await(t, "a has sent all of its first session", func() bool {
+		first := sender()
+		a.sessions.Lock()
+		defer a.sessions.Unlock()
+		return first != nil && first.endOfRIB
+	})
+	ended := sender()
+	ended.endOfRIB, ended.update = false, false // as if nothing had been sent in it
 	a.noteUp(neighbor)
-	a.checkSender(neighbor, first)
+	a.checkSender(neighbor, ended)
 	if text := a.log.String(); strings.Contains(text, "GoBGP sends nothing") {
 		t.Errorf("the check of the first session ends the second:\n%s", text)
 	}
