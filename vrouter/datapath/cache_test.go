@@ -32,44 +32,52 @@ func onOneCPU(t *testing.T) {
 	})
 }
 
-// The programs cache vifs and IPv4 host routes. After each Apply, the next packet uses the new
+// The programs cache vifs and host routes. After each Apply, the next packet uses the new
 // tables. An Apply that writes nothing also ends the use of the cached entries.
 func TestCachedEntriesAreNotUsedAfterAnApply(t *testing.T) {
-	onOneCPU(t)
-	r := newRig(t, model.MPLSoUDP, false, goesDirectly)
-	host := fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(addrB, 32)}
-	send := func(want string) {
-		t.Helper()
-		for range 2 { // the second packet finds the entries in the caches
-			before := must.Get(r.Drops())(t)
-			code, _ := r.run(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, packet(t, addrA, addrB, 0, 64, "x")))
-			if got := r.drop(t, before); got != want || code != map[bool]uint32{true: actRedirect, false: actShot}[want == "none"] {
-				t.Errorf("action %d and drop reason %s, want %s", code, got, want)
+	for _, c := range []struct{ from, to netip.Addr }{{addrA, addrB}, {addrA6, addrB6}} {
+		t.Run(c.to.String(), func(t *testing.T) {
+			onOneCPU(t)
+			r := newRig(t, model.MPLSoUDP, false, goesDirectly)
+			host := fib.RouteKey{VRF: 1, Prefix: netip.PrefixFrom(c.to, c.to.BitLen())}
+			send := func(want string) {
+				t.Helper()
+				for range 2 { // the second packet finds the entries in the caches
+					before := must.Get(r.Drops())(t)
+					code, _ := r.run(t, r.programs.FromWorkload, r.vif, frame(macA, model.RouterMAC, packet(t, c.from, c.to, 0, 64, "x")))
+					if got := r.drop(t, before); got != want || code != map[bool]uint32{true: actRedirect, false: actShot}[want == "none"] {
+						t.Errorf("action %d and drop reason %s, want %s", code, got, want)
+					}
+				}
 			}
-		}
-	}
-	apply := func(change func()) {
-		t.Helper()
-		change()
-		must.Get(r.Apply(r.tables))(t)
-	}
-	route, vif := r.tables.Routes[host], r.tables.Vifs[uint32(r.vif)]
-	send("none")
-	apply(func() { r.tables.Routes[host] = layout.Route{Nexthop: nhFlood + 100} })
-	send("discard")
-	apply(func() { r.tables.Routes[host] = route })
-	send("none")
-	apply(func() { vif.MAC[5]++; r.tables.Vifs[uint32(r.vif)] = vif })
-	send("spoofed_mac")
-	apply(func() { vif.MAC[5]--; r.tables.Vifs[uint32(r.vif)] = vif })
-	send("none")
+			apply := func(change func()) {
+				t.Helper()
+				change()
+				must.Get(r.Apply(r.tables))(t)
+			}
+			route, vif := r.tables.Routes[host], r.tables.Vifs[uint32(r.vif)]
+			send("none")
+			apply(func() { r.tables.Routes[host] = layout.Route{Nexthop: nhFlood + 100} })
+			send("discard")
+			apply(func() { r.tables.Routes[host] = route })
+			send("none")
+			apply(func() { vif.MAC[5]++; r.tables.Vifs[uint32(r.vif)] = vif })
+			send("spoofed_mac")
+			apply(func() { vif.MAC[5]--; r.tables.Vifs[uint32(r.vif)] = vif })
+			send("none")
 
-	// The caches are in use: a change without Apply has no effect.
-	key := layout.Host4Key{VRF: 1, Address: layout.Network4(addrB)}
-	must.Succeed(t, r.maps.Hosts4.Put(key, layout.Route{Nexthop: nhFlood + 100}))
-	send("none")
-	apply(func() {})
-	send("none") // Apply has repaired the map
+			// The caches are in use: a change without Apply has no effect.
+			elsewhere := layout.Route{Nexthop: nhFlood + 100}
+			if c.to.Is4() {
+				must.Succeed(t, r.maps.Hosts4.Put(layout.Host4Key{VRF: 1, Address: layout.Network4(c.to)}, elsewhere))
+			} else {
+				must.Succeed(t, r.maps.Hosts6.Put(layout.Host6Key{VRF: 1, Address: layout.AddressOf(c.to)}, elsewhere))
+			}
+			send("none")
+			apply(func() {})
+			send("none") // Apply has repaired the map
+		})
+	}
 }
 
 // While an agent changes the tables, and after it has died meanwhile, the programs do not use

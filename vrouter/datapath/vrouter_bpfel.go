@@ -46,7 +46,8 @@ const (
 	vrouterMapPolicies          = "policies"
 	vrouterMapPolicyGenerations = "policy_generations"
 	vrouterMapRemotes           = "remotes"
-	vrouterMapRouteCache        = "route_cache"
+	vrouterMapRoute4Cache       = "route4_cache"
+	vrouterMapRoute6Cache       = "route6_cache"
 	vrouterMapScratch           = "scratch"
 	vrouterMapSenders           = "senders"
 	vrouterMapServiceRanges     = "service_ranges"
@@ -160,7 +161,8 @@ type vrouterMapSpecs struct {
 	Policies          *ebpf.MapSpec `ebpf:"policies"`
 	PolicyGenerations *ebpf.MapSpec `ebpf:"policy_generations"`
 	Remotes           *ebpf.MapSpec `ebpf:"remotes"`
-	RouteCache        *ebpf.MapSpec `ebpf:"route_cache"`
+	Route4Cache       *ebpf.MapSpec `ebpf:"route4_cache"`
+	Route6Cache       *ebpf.MapSpec `ebpf:"route6_cache"`
 	Scratch           *ebpf.MapSpec `ebpf:"scratch"`
 	Senders           *ebpf.MapSpec `ebpf:"senders"`
 	ServiceRanges     *ebpf.MapSpec `ebpf:"service_ranges"`
@@ -242,7 +244,8 @@ type vrouterMaps struct {
 	Policies          *ebpf.Map `ebpf:"policies"`
 	PolicyGenerations *ebpf.Map `ebpf:"policy_generations"`
 	Remotes           *ebpf.Map `ebpf:"remotes"`
-	RouteCache        *ebpf.Map `ebpf:"route_cache"`
+	Route4Cache       *ebpf.Map `ebpf:"route4_cache"`
+	Route6Cache       *ebpf.Map `ebpf:"route6_cache"`
 	Scratch           *ebpf.Map `ebpf:"scratch"`
 	Senders           *ebpf.Map `ebpf:"senders"`
 	ServiceRanges     *ebpf.Map `ebpf:"service_ranges"`
@@ -294,7 +297,8 @@ func (m *vrouterMaps) Close() error {
 		m.Policies,
 		m.PolicyGenerations,
 		m.Remotes,
-		m.RouteCache,
+		m.Route4Cache,
+		m.Route6Cache,
 		m.Scratch,
 		m.Senders,
 		m.ServiceRanges,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Caches of each CPU for vifs and IPv4 host routes. A hash lookup is a call of a function. An
+ * Caches of each CPU for vifs and host routes. A hash lookup is a call of a function. An
  * array lookup is not: the verifier inlines it.
  *
  * cache_generation counts the changes of the tables. An entry is valid only if it has the present
@@ -20,9 +20,12 @@
 #define CACHED_ROUTES 1024 /* powers of 2 */
 #define CACHED_VIFS 64
 
+#define HOST4_WORDS (sizeof(struct host4_key) / 4)
+#define HOST6_WORDS (sizeof(struct host6_key) / 4)
+
 struct cached_route {
 	__u64 generation;
-	struct host4_key key;
+	__u32 key[HOST6_WORDS]; /* struct host4_key or host6_key */
 	struct route route;
 };
 
@@ -34,7 +37,8 @@ struct cached_vif {
 };
 
 MAP(cache_generation, BPF_MAP_TYPE_ARRAY, __u32, __u64, 1);
-MAP(route_cache, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct cached_route, CACHED_ROUTES);
+MAP(route4_cache, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct cached_route, CACHED_ROUTES);
+MAP(route6_cache, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct cached_route, CACHED_ROUTES);
 MAP(vif_cache, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct cached_vif, CACHED_VIFS);
 
 #define NOT_CACHED 1 /* no valid generation is odd */
@@ -49,32 +53,51 @@ static __always_inline __u64 generation_of_caches(void)
 	return now & 1 ? NOT_CACHED : now;
 }
 
-/* Returns the host route of an IPv4 address. Always returns a pointer to the cache entry, also after
- * a miss, so that the verifier checks one pointer type. After a miss the entry may be invalid for
- * later packets. */
-static __always_inline struct route *host4(const struct host4_key *key)
+/* Returns the host route of a key of hosts4 or hosts6, which has this number of 32-bit words. Always returns a
+ * pointer to the entry of the cache, also after a miss, so that the verifier checks one pointer type. After a miss
+ * the entry may be invalid for later packets. */
+static __always_inline struct route *host(void *cache, void *hosts, const __u32 *key, __u32 words)
 {
 	__u64 now = generation_of_caches();
-	__u32 slot = ((key->address ^ key->vrf) * 0x9e3779b1) >> 22;
-	struct cached_route *c = bpf_map_lookup_elem(&route_cache, &slot);
+	__u32 slot = 0, differs = 0, i;
+	struct cached_route *c;
 	struct route *r;
 
+	for (i = 0; i < words; i++)
+		slot ^= key[i];
+	slot = slot * 0x9e3779b1 >> 22;
+	c = bpf_map_lookup_elem(cache, &slot);
 	if (!c)
 		return 0;
-	if (now != NOT_CACHED && c->generation == now && c->key.address == key->address && c->key.vrf == key->vrf)
-		return &c->route;
-	r = bpf_map_lookup_elem(&hosts4, key);
+	if (now != NOT_CACHED && c->generation == now) {
+		for (i = 0; i < words; i++)
+			differs |= c->key[i] ^ key[i];
+		if (!differs)
+			return &c->route;
+	}
+	r = bpf_map_lookup_elem(hosts, key);
 	if (!r)
 		return 0;
 	/* The entry is invalid while it is written. barrier() makes the compiler keep the order of the
 	 * writes. Only this CPU uses the entry, so the CPU needs no barrier. */
 	c->generation = NOT_CACHED;
 	barrier();
-	c->key = *key;
+	for (i = 0; i < words; i++)
+		c->key[i] = key[i];
 	c->route = *r;
 	barrier();
 	c->generation = now;
 	return &c->route;
+}
+
+static __always_inline struct route *host4(const struct host4_key *key)
+{
+	return host(&route4_cache, &hosts4, (const __u32 *)key, HOST4_WORDS);
+}
+
+static __always_inline struct route *host6(const struct host6_key *key)
+{
+	return host(&route6_cache, &hosts6, (const __u32 *)key, HOST6_WORDS);
 }
 
 /* Returns the vif of a device, from the cache or from the map vifs. */
