@@ -79,7 +79,7 @@ func NewBench(ctx context.Context, x testbed.Executor, id string, sc *suite.Scen
 	if x, err = executorOf(x, sc); err != nil {
 		return nil, err
 	}
-	tb, err := x.Up(ctx, testbed.Spec{ID: id, Nodes: nodes, Fabric: sc.Fabric})
+	tb, err := x.Up(ctx, testbed.Spec{ID: id, Nodes: nodes, Fabric: sc.Fabric, Marks: sc.Workload.DSCP > 0})
 	if err != nil {
 		return nil, fmt.Errorf("bring the testbed up: %w", err)
 	}

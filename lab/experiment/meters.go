@@ -44,7 +44,8 @@ type edge struct {
 	machines []agent.MachineReading // by node; empty if its agent does not watch the machine
 	wire     meter.Reading
 	clock    map[int]float64
-	engine   float64 // CPU seconds
+	marks    []testbed.Marks // by node of the testbed; nil if the fabric does not read them
+	engine   float64         // CPU seconds
 }
 
 const (
@@ -189,6 +190,8 @@ func (m *meters) read(ctx context.Context) (edge, error) {
 	e.clock = clock
 	reading.Wait()
 	errs = append(errs, err)
+	e.marks, err = m.traffic.bench.Testbed.Fabric().Marks()
+	errs = append(errs, err)
 	if m.wire != nil {
 		e.wire, err = m.wire.Read()
 		errs = append(errs, err)
@@ -312,6 +315,7 @@ func (m *meters) complete(said tool.Measurement) error {
 	}
 	s.Metrics = meter.Metrics(sender, receiver, facts)
 	s.Metrics.Merge(said.Metrics)
+	m.setDSCPShare()
 	s.Latency = said.Latency
 	s.Hops = meter.Hops(sender, receiver, facts)
 	if err := m.keepProfiles(); err != nil {

@@ -128,6 +128,7 @@ const (
 	PacketsPerSecond      Metric = "packets_per_s"        // frames on the fabric, both directions
 	FabricBits            Metric = "fabric_bps"           // bits on the fabric with all headers, both directions
 	FabricGoodput         Metric = "fabric_goodput_bps"   // bits on the fabric without headers, in the data direction
+	DSCPShare             Metric = "dscp_ratio"           // share of the bytes on the fabric whose outer IP header has the workload's DSCP, in the data direction, 0..1
 	SentPacket            Metric = "sent_packet_bytes"    // payload of a packet as the sender's IP stack passes it to the device: of a superframe where a device or the system segments later
 	SegmentsPerSKB        Metric = "segments_per_skb"     // frames of the wire in each buffer (skb) that the receiving node's fabric device passes on
 	Drops                 Metric = "drops"                // packets dropped at any metered hop
@@ -247,6 +248,7 @@ var infos = []Info{
 	{PacketsPerSecond, "packets on the fabric", "1/s", +1, 0},
 	{FabricBits, "bits on the fabric", "bit/s", 0, 0},
 	{FabricGoodput, "fabric goodput", "bit/s", +1, 0},
+	{DSCPShare, "DSCP on the wire", "1", 0, Percent},
 	{SentPacket, "payload of a sent packet", "B", 0, Streams},
 	{SegmentsPerSKB, "segments per skb", "1", 0, 0},
 	{Drops, "drops", "packets", -1, 0},

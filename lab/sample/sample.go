@@ -240,11 +240,12 @@ const (
 	OffTarget   GateName = "off-target"    // the generator did not reach the requested rate
 	StillMoving GateName = "still-moving"  // traffic went on after the tools had ended
 	PacketSize  GateName = "packet-size"   // a workload with packet_per_send sent packets of another size than its buffer
+	WrongDSCP   GateName = "dscp"          // frames on the wire have another DSCP than the workload
 	AboveLoss   GateName = "above-loss"    // a workload with a loss lost more in the window than in the search
 )
 
 // Outcomes are the checks of outcomes. All other checks are of conditions.
-var Outcomes = []GateName{Unsteady, OffTarget, StillMoving, PacketSize, AboveLoss}
+var Outcomes = []GateName{Unsteady, OffTarget, StillMoving, PacketSize, WrongDSCP, AboveLoss}
 
 // Outcome reports whether n is a check of an outcome.
 func (n GateName) Outcome() bool { return slices.Contains(Outcomes, n) }

@@ -41,6 +41,7 @@ func (w Workload) String() string {
 		{w.NoDelay && !w.PacketPerSend, "no delay"},
 		{w.PacketPerSend, "a packet for each send"},
 		{w.Sendfile, "sendfile"},
+		{w.DSCP > 0, "DSCP " + w.DSCP.String()},
 		{w.IPVersion == 6, "IPv6"},
 	} {
 		if extra.on {

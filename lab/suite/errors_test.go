@@ -72,6 +72,11 @@ func TestEveryMistakeIsReportedWithPlaceProblemAndRemedy(t *testing.T) {
 		{fabric("offload: tso"), 8, 24, `"tso" is not known here`, "allowed: none, tcp, tunnel"},
 		{workload("kind: tcp_stream, no_delay: yes"), 3, 40, `"yes" is neither true nor false`, "write true or false"},
 		{workload("kind: tcp_stream, ip_version: 5"), 3, 42, `"5" is not known here`, "allowed: 4, 6"},
+		{workload("kind: tcp_stream, dscp: ef"), 3, 36, `"ef" is not a DSCP`, "CS0 to CS7, AF11 to AF43, EF or LE"},
+		{workload("kind: tcp_stream, dscp: 64"), 3, 36, `"64" is not a DSCP`, "a number from 0 to 63"},
+		{workload("kind: tcp_stream, dscp: -1"), 3, 36, `"-1" is not a DSCP`, ""},
+		{workload("kind: tcp_stream, dscp: AF44"), 3, 36, `"AF44" is not a DSCP`, ""},
+		{workload("kind: tcp_stream, dscp:"), 3, 35, "the value is missing; expected a DSCP, such as EF or 46", ""},
 		// numbers and units
 		{with("trials: 0"), 8, 9, `"0" is not a whole number from 1 to 1000`, "without unit"},
 		{with("trials: 1.5"), 8, 9, `"1.5" is not a whole number`, ""},

@@ -262,6 +262,7 @@ var workloadKeys = mapping[workloadSpec]{
 		setOr("pace", amount(mostPace), func(w *workloadSpec) *float64 { return &w.Pace }, 0, "Requests per second of all connections together, sent whether or not responses are late, so that the latency includes the wait of a request behind a late response; builtin tool only. 0: one after another.").only(requests...),
 		setOr("of_capacity", fraction(leastShare, 1), func(w *workloadSpec) *float64 { return &w.OfCapacity }, 0, "The pace as a share of the requests per second that go through one after another, such as 50%; the tool measures them before each trial. Not with pace, load or several pairs; builtin tool only.").only(requests...),
 		setOr("receiver_work", amount(mostWork), func(w *workloadSpec) *float64 { return &w.ReceiverWork }, 0, "CPU time in ns that the receiver spends on each byte after reading it, as an application does; builtin tool only.").only(TCPStream),
+		setOr("dscp", codepoint, func(w *workloadSpec) *DSCP { return &w.DSCP }, 0, "DSCP of the packets that both ends send: a name, such as EF, AF41 or CS1, or a number. The wire reads the DSCP of the frames, and a trial with another one has a flag."),
 		setOr("ip_version", oneOf(4, 6), func(w *workloadSpec) *int { return &w.IPVersion }, 4, "4 or 6."),
 		set("timing", timingKeys, func(w *workloadSpec) *timingSpec { return &w.timing }, "Overrides the suite's timing key by key."),
 	},

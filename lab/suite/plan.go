@@ -189,7 +189,8 @@ type Workload struct {
 	// after another: the tool finds the pace.
 	Pace       float64 `json:"pace_per_s,omitempty"`
 	OfCapacity float64 `json:"of_capacity_ratio,omitempty"`
-	IPVersion  int     `json:"ip_version"` // 4 or 6
+	DSCP       DSCP    `json:"dscp,omitempty"` // that both ends set on their sockets
+	IPVersion  int     `json:"ip_version"`     // 4 or 6
 	// Load is the number of TCP streams that run beside the request/response in each
 	// direction of Direction; 0 for streams.
 	Load int `json:"load_streams,omitempty"`

@@ -18,7 +18,11 @@ type Spec struct {
 	ID     string // short; part of every name that the executor gives
 	Nodes  int    // ≥ 2
 	Fabric suite.Fabric
+	Marks  bool // read the DSCP of the frames on the fabric, if it can
 }
+
+// Marks counts bytes of IP frames by the DSCP of the outer header.
+type Marks map[suite.DSCP]uint64
 
 // Executor makes testbeds.
 type Executor interface {
@@ -107,6 +111,9 @@ type Fabric interface {
 	Clock() (map[int]float64, error)
 	// Meter opens a meter for the fabric's ports; nil if the fabric has no ports.
 	Meter() (*meter.Meter, error)
+	// Marks returns the bytes that each node has sent so far, with all headers; nil if the
+	// fabric does not read the DSCP of its frames.
+	Marks() ([]Marks, error)
 	// Cut takes the carrier from the last link at all its ends, for good. The fabric has
 	// a team of links.
 	Cut() error

@@ -78,6 +78,9 @@ func builtinFlags(job Job) []string {
 			argv = append(argv, o.flag, strconv.FormatFloat(o.value, 'g', -1, 64))
 		}
 	}
+	if w.DSCP > 0 {
+		argv = append(argv, "-dscp", w.DSCP.String())
+	}
 	if w.NoDelay {
 		argv = append(argv, "-nodelay")
 	}

@@ -68,6 +68,9 @@ func iperf3Options(w suite.Workload) (argv []string) {
 	if w.NoDelay && w.Kind == suite.TCPStream {
 		argv = append(argv, "-N")
 	}
+	if w.DSCP > 0 {
+		argv = append(argv, "-S", decimal(w.DSCP.TOS())) // the client tells the server
+	}
 	if w.Sendfile {
 		argv = append(argv, "-Z")
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"slices"
 	"strconv"
 	"time"
 
@@ -35,6 +36,7 @@ func firstRefusal(t Tool, w suite.Workload, list []refusal) error {
 		{w.IMIX, "sends datagrams of one size; imix needs the builtin tool"},
 		{w.Pace+w.OfCapacity > 0, "sends a request only after the last response; pace and of_capacity need the builtin tool"},
 		{w.Load > 0, "does not support a load beside request/response; use the builtin tool"},
+		{w.DSCP > 0 && !marks(t), "does not set the DSCP of its packets; dscp needs the tool builtin, iperf3, netperf or sockperf"},
 		{w.PacketPerSend && t != Tool(BuiltinNTttcp{}), "lets the kernel merge sends; packet_per_send needs the tool builtin or builtin-ntttcp"},
 	}
 	for _, r := range append(shared, list...) {
@@ -43,6 +45,11 @@ func firstRefusal(t Tool, w suite.Workload, list []refusal) error {
 		}
 	}
 	return nil
+}
+
+// marks reports whether a tool can set the DSCP of its packets.
+func marks(t Tool) bool {
+	return slices.Contains([]Tool{Builtin{}, Iperf3{}, Netperf{}, Sockperf{}}, t)
 }
 
 // wholeSeconds is the run time of a tool that takes whole seconds only. It is the sum

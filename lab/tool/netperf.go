@@ -33,6 +33,7 @@ func (t Netperf) Supports(w suite.Workload) error {
 		{w.Kind == suite.UDPStream && w.Direction != suite.Forward && w.Direction != "", fmt.Sprintf("sends UDP from the client only; direction %s is not possible", w.Direction)},
 		{w.Sendfile && w.Direction != suite.Forward && w.Direction != "", "uses sendfile for TCP streams from the sender only (TCP_SENDFILE)"},
 		{w.Sendfile && w.Streams > 1, fmt.Sprintf("makes one file for all TCP_SENDFILE processes, so it runs one such stream, not %d", w.Streams)},
+		{w.Sendfile && w.DSCP > 0, "does not set the DSCP of TCP_SENDFILE, a test of the old form"},
 		{w.Rate > 0, "limits the rate only if it is built with --enable-intervals; packages are built without it"},
 		{connections > netperfConnections, fmt.Sprintf("needs a port for each connection; the workload needs %d and a job has %d", connections, netperfConnections)},
 	})
@@ -101,6 +102,9 @@ func (t Netperf) argv(job Job, address string, test netperfTest) []string {
 		"-l", decimal(wholeSeconds(job.Timing)), "-P", "0", "-D", "0.1", "-c", "-C"}
 	if !w.Kind.Exchange() {
 		argv = append(argv, "-f", "m") // 10^6 bit/s for every rate; with -f request/response would report bits instead of transactions
+	}
+	if tos := w.DSCP.TOS(); tos > 0 {
+		argv = append(argv, "-Y", decimal(tos)+","+decimal(tos)) // of netperf's and of netserver's packets
 	}
 	argv = append(argv, "--", "-P", ","+decimal(test.port))
 	if w.Kind.Exchange() {

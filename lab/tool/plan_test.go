@@ -34,6 +34,15 @@ var plans = []planned{
 	{"iperf3 UDP reverse shares the rate", Iperf3{}, liveDatagrams(1e9, func(w *suite.Workload) { w.Streams, w.Direction = 3, suite.Reverse }), []string{
 		"iperf3 -s -p 5001 -B 192.0.2.2 -J -i 0.1",
 		"iperf3 -c 192.0.2.2 -p 5001 -J -i 0.1 --get-server-output --connect-timeout 5000 -t 4 -P 3 -l 1400 -u -b 333333333 -R"}},
+	{"iperf3 with a DSCP", Iperf3{}, liveDatagrams(0, func(w *suite.Workload) { w.DSCP = 46 }), []string{
+		"iperf3 -s -p 5001 -B 192.0.2.2 -J -i 0.1",
+		"iperf3 -c 192.0.2.2 -p 5001 -J -i 0.1 --get-server-output --connect-timeout 5000 -t 4 -P 1 -l 1400 -u -b 0 -S 184"}},
+	{"netperf with a DSCP", Netperf{}, change(liveRR(suite.TCPCRR, 64, 6), func(w *suite.Workload) { w.DSCP = 8 }), []string{
+		"netserver -D -N -p 5001 -L 2001:db8::2,6",
+		"netperf -H 2001:db8::2,6 -p 5001 -t TCP_CRR -l 4 -P 0 -D 0.1 -c -C -Y 32,32 -- -P ,5002 -r 64,64 -k THROUGHPUT,THROUGHPUT_UNITS,ELAPSED_TIME,LOCAL_CPU_UTIL,REMOTE_CPU_UTIL,MIN_LATENCY,MEAN_LATENCY,P50_LATENCY,P90_LATENCY,P99_LATENCY,MAX_LATENCY"}},
+	{"sockperf with a DSCP", Sockperf{}, change(liveRR(suite.UDPRR, 14, 4), func(w *suite.Workload) { w.DSCP = 34 }), []string{
+		"sockperf server -i 192.0.2.2 -p 5001 --tos 136",
+		"sockperf ping-pong -i 192.0.2.2 -p 5001 --tos 136 -m 14 -t 4 --full-rtt"}},
 	{"netperf stream", Netperf{}, liveStream(nil), []string{
 		"netserver -D -N -p 5001 -L 192.0.2.2,4",
 		"netperf -H 192.0.2.2,4 -p 5001 -t TCP_STREAM -l 4 -P 0 -D 0.1 -c -C -f m -- -P ,5002 -m 131072 -M 131072 -k THROUGHPUT,THROUGHPUT_UNITS,ELAPSED_TIME,LOCAL_CPU_UTIL,REMOTE_CPU_UTIL,LOCAL_SD,REMOTE_SD,LOCAL_TRANSPORT_RETRANS,REMOTE_TRANSPORT_RETRANS"}},
@@ -222,6 +231,8 @@ func TestUnsupportedWorkloadsAreRefusedWithTheReason(t *testing.T) {
 		{Sockperf{}, liveRR(suite.TCPRR, 14, 6), "IPv4 only"},
 		{Sockperf{}, liveRR(suite.TCPCRR, 14, 4), "connecting"},
 		{Sockperf{}, liveDatagrams(0, reverse), "from the client only"},
+		{Netperf{}, liveStream(func(w *suite.Workload) { w.Sendfile, w.DSCP = true, 46 }), "the DSCP of TCP_SENDFILE"},
+		{Qperf{}, liveStream(func(w *suite.Workload) { w.DSCP = 46 }), "dscp needs the tool builtin, iperf3, netperf or sockperf"},
 		{Sockperf{}, liveDatagrams(0, func(w *suite.Workload) { w.Streams = 2 }), "one connection"},
 		{Sockperf{}, liveDatagrams(0, func(w *suite.Workload) { w.Sendfile = true }), "no sendfile"},
 		{Sockperf{}, change(liveRR(suite.TCPRR, 14, 4), func(w *suite.Workload) { w.Response = 20 }), "differ"},

@@ -42,13 +42,14 @@ func TestEveryToolRefusesTheSettingsOfTheBuiltinTool(t *testing.T) {
 	for name, w := range map[string]suite.Workload{
 		"receiver_work":   liveStream(func(w *suite.Workload) { w.ReceiverWork = 1 }),
 		"packet_per_send": liveStream(func(w *suite.Workload) { w.PacketPerSend, w.NoDelay = true, true }),
+		"dscp":            liveStream(func(w *suite.Workload) { w.DSCP = 46 }),
 		"loss":            liveDatagrams(0, func(w *suite.Workload) { w.Loss = 0.01 }),
 		"pace":            change(liveRR(suite.TCPRR, 1, 4), func(w *suite.Workload) { w.Pace = 1000 }),
 		"of_capacity":     change(liveRR(suite.TCPRR, 1, 4), func(w *suite.Workload) { w.OfCapacity = 0.5 }),
 		"load":            change(liveRR(suite.TCPRR, 1, 4), func(w *suite.Workload) { w.Load = 1 }),
 	} {
 		for _, tool := range Registry() {
-			if tool == (Builtin{}) || name == "packet_per_send" && tool == (BuiltinNTttcp{}) {
+			if tool == (Builtin{}) || name == "packet_per_send" && tool == (BuiltinNTttcp{}) || name == "dscp" && marks(tool) {
 				continue
 			}
 			if tool.Supports(w) == nil {

@@ -61,6 +61,9 @@ func (t Sockperf) Plan(job Job) ([]Process, error) {
 	if !w.Kind.UDP() {
 		address = append(address, "--tcp")
 	}
+	if w.DSCP > 0 {
+		address = append(address, "--tos", decimal(w.DSCP.TOS()))
+	}
 	server := serverProcess(job, append([]string{"sockperf", "server"}, address...)...)
 	server.UDP = w.Kind.UDP()
 	mode := "throughput"

@@ -109,6 +109,10 @@ func parseClient(args []string, stderr io.Writer) (to netip.AddrPort, s Spec, er
 	size(flags, &w.ReceiveBuffer, "rcvbuf", "SO_RCVBUF in `bytes`; 0 = the kernel's autotuning")
 	flags.BoolVar(&w.NoDelay, "nodelay", false, "set TCP_NODELAY")
 	flags.BoolVar(&w.PacketPerSend, "packet-per-send", false, "end a TCP segment with each send call of a stream")
+	flags.Func("dscp", "DSCP of the packets that both ends send: a `name` such as EF, or a number", func(text string) (err error) {
+		w.DSCP, err = suite.ParseDSCP(text)
+		return err
+	})
 	flags.BoolVar(&w.Sendfile, "sendfile", false, "send from the page cache")
 	w.Request, w.Response = 1, 1
 	size(flags, &w.Request, "request", "`bytes` of a request")

@@ -117,7 +117,7 @@ func (w *worker) receives(s Spec) error {
 // dials sets the address to which a worker of connect/request/response connects.
 func (w *worker) dials(s Spec, to netip.AddrPort) (err error) {
 	w.address, err = raw(to)
-	w.noDelay = s.Workload.NoDelay
+	w.noDelay, w.tos = s.Workload.NoDelay, tosOf(s.Workload)
 	w.buffers = [2]int{int(s.Workload.SendBuffer), int(s.Workload.ReceiveBuffer)}
 	return err
 }

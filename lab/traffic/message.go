@@ -32,7 +32,7 @@ type message struct {
 
 // protocolVersion increases with each change that an end of an older version would not
 // understand.
-const protocolVersion = 4
+const protocolVersion = 5
 
 // maxMessage limits the length of a line. It is many times the size of 4096 flows with a
 // histogram.

@@ -43,8 +43,8 @@ func TestInvalidMessagesAreRefused(t *testing.T) {
 	for line, want := range map[string]string{
 		"GET / HTTP/1.1":                         "is the other end a windtunnel?",
 		`{"type":"hello"}`:                       "version 0",
-		`{"type":"hello","version":4}`:           "lacks the spec",
-		`{"type":"hello","version":4,"spec":{}}`: "-duration",
+		`{"type":"hello","version":5}`:           "lacks the spec",
+		`{"type":"hello","version":5,"spec":{}}`: "-duration",
 		`{"type":"ready"}`:                       "0 data ports",
 		`{"type":"ready","ports":[0]}`:           "port 0",
 		`{"type":"result"}`:                      "lacks the figures",

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"windtunnel/lab/suite"
 )
 
 // socketOptions are the options of a data socket, set before it connects or listens.
@@ -16,6 +18,21 @@ type socketOptions struct {
 	send, receive int   // SO_SNDBUF and SO_RCVBUF, bytes; 0 = the kernel's autotuning
 	noDelay       bool  // TCP_NODELAY
 	pacing        int64 // SO_MAX_PACING_RATE, payload bits/s; 0 = none
+	tos           tosOption
+}
+
+// tosOption is the option for the TOS byte of IPv4 packets, or the traffic class of IPv6
+// packets; the zero value: none.
+type tosOption struct{ level, name, value int }
+
+func tosOf(w suite.Workload) tosOption {
+	switch {
+	case w.DSCP == 0:
+		return tosOption{}
+	case w.IPVersion == 6:
+		return tosOption{unix.IPPROTO_IPV6, unix.IPV6_TCLASS, w.DSCP.TOS()}
+	}
+	return tosOption{unix.IPPROTO_IP, unix.IP_TOS, w.DSCP.TOS()}
 }
 
 // callTimeout limits every blocking call on a data socket, so that its thread reads the
@@ -74,6 +91,11 @@ func (o socketOptions) apply(fd, kind int) error {
 		headroom := o.pacing/8 + o.pacing/32
 		if err := unix.SetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE, uint64(max(1, headroom))); err != nil {
 			return fmt.Errorf("set SO_MAX_PACING_RATE to %d bit/s: %w", o.pacing, err)
+		}
+	}
+	if o.tos.value > 0 {
+		if err := unix.SetsockoptInt(fd, o.tos.level, o.tos.name, o.tos.value); err != nil {
+			return fmt.Errorf("set the DSCP %s: %w", suite.DSCP(o.tos.value>>2), err)
 		}
 	}
 	return setTimeouts(fd, callTimeout)

@@ -24,7 +24,8 @@ const (
 	maxRate     = int64(1e15) // bits per second
 	maxWork     = 1e6         // ns per byte
 	maxLoss     = 0.5
-	maxPace     = 1e7     // requests per second
+	maxPace     = 1e7 // requests per second
+	maxDSCP     = 63
 	maxSocket   = 1 << 30 // SO_SNDBUF and SO_RCVBUF are doubled by the kernel in an int
 )
 
@@ -69,6 +70,7 @@ func (s Spec) checkLimits() error {
 		{"-rcvbuf", w.ReceiveBuffer, 0, maxSocket},
 		{"-rate", w.Rate, 0, maxRate},
 		{"-load", int64(w.Load), 0, maxStreams},
+		{"-dscp", int64(w.DSCP), 0, maxDSCP},
 	} {
 		if l.value < l.low || l.value > l.high {
 			return fmt.Errorf("%s %d does not lie between %d and %d", l.flag, l.value, l.low, l.high)
@@ -188,5 +190,5 @@ func (s Spec) load() Spec {
 
 func (s Spec) socketOptions() socketOptions {
 	w := s.Workload
-	return socketOptions{send: int(w.SendBuffer), receive: int(w.ReceiveBuffer), noDelay: w.NoDelay, pacing: s.Workload.StreamRate()}
+	return socketOptions{send: int(w.SendBuffer), receive: int(w.ReceiveBuffer), noDelay: w.NoDelay, pacing: w.StreamRate(), tos: tosOf(w)}
 }

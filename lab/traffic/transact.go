@@ -261,6 +261,11 @@ func (w *worker) prepare(fd int) syscall.Errno {
 			return e
 		}
 	}
+	if w.tos.value > 0 {
+		if e := setOption(fd, w.tos.level, w.tos.name, int32(w.tos.value)); e != 0 {
+			return e
+		}
+	}
 	if w.noDelay {
 		return setOption(fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1)
 	}

@@ -17,6 +17,7 @@ type Limits struct {
 	MovingFloor  float64 // bits per second of protocols that never stop
 	Merged       float64 // percent that a sent packet's payload may be above the buffer
 	Divided      float64 // percent that it may be below the buffer
+	DSCP         float64 // percent of the bytes on the wire that must have the workload's
 	ClockStep    float64 // ms
 	Stall        float64 // ms
 }
@@ -61,6 +62,9 @@ var Default = Limits{
 	// are sent again or carry no payload make the mean smaller: 2 % on a busy machine. A
 	// buffer above the MSS becomes two packets, and the mean half of it.
 	Merged: 2, Divided: 10,
+	// A tunnel that hides the DSCP leaves 0 %, and a tool that marks one direction of two
+	// leaves half. With few requests per second, neighbour solicitations are some percent.
+	DSCP: 90,
 	// The wall clock and the monotonic clock advance equally unless the wall clock is
 	// set. 5 ms are half a percent of a window of 1 s.
 	ClockStep: 5,

@@ -116,6 +116,25 @@ func (v *verdict) packetSize() {
 		size, buffer))
 }
 
+// wrongDSCP compares the DSCP of the frames on the wire with the workload's.
+func (v *verdict) wrongDSCP() {
+	if v.Workload.DSCP == 0 {
+		return
+	}
+	share, ok := v.metric(sample.DSCPShare)
+	if !ok {
+		v.skip(sample.WrongDSCP, "nothing reads the DSCP of the frames: the fabric is not a wire, or both endpoints are on one node")
+		return
+	}
+	percent := 100 * share
+	if percent >= v.limits.DSCP {
+		return
+	}
+	v.fail(sample.WrongDSCP, percent, v.limits.DSCP, "%", fmt.Sprintf(
+		"%.3g %% of the bytes on the wire have the DSCP %v in their outer IP header; the limit is %.3g %%: the underlay does not see the DSCP of the workload; use a system that copies it into the header of its tunnel",
+		percent, v.Workload.DSCP, v.limits.DSCP))
+}
+
 // aboveLoss compares the loss in the window with the bound of the search for the highest rate.
 func (v *verdict) aboveLoss() {
 	if v.Workload.Loss <= 0 {

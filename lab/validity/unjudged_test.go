@@ -42,6 +42,7 @@ func TestAGateWithoutItsInputIsNotJudged(t *testing.T) {
 		}, "off-target: "},
 		{"nobody looked after the end", func(in *Input) { in.Quiet = nil }, "still-moving: "},
 		{"no counters of the fabric", func(in *Input) { delete(in.Metrics, sample.FabricBits) }, "still-moving: "},
+		{"no fabric that reads the DSCP", func(in *Input) { in.Workload.DSCP = 46 }, "dscp: nothing reads the DSCP"},
 		{"no wall clock", func(in *Input) { in.ClockStep = nil }, "clock-jump: "},
 		{"the wall clock is infinite", func(in *Input) { in.ClockStep = new(math.Inf(1)) }, "clock-jump: "},
 		{"no interval", func(in *Input) { in.Step = 0 }, "machine-stall: "},
@@ -91,7 +92,7 @@ func TestTransactionsAreNotJudgedByTheirRate(t *testing.T) {
 func TestATrialWithoutFiguresIsNotJudged(t *testing.T) {
 	for _, window := range []float64{0, -1, math.NaN(), math.Inf(1)} {
 		failed, _, unjudged := Judge(Input{Window: window}, Default)
-		if len(failed) != 0 || len(unjudged) != 11 {
+		if len(failed) != 0 || len(unjudged) != 12 {
 			t.Errorf("window %v: failed %+v, not judged %q", window, failed, unjudged)
 		}
 	}

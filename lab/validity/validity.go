@@ -90,6 +90,7 @@ func Judge(in Input, limits Limits) (failed, flags []sample.Gate, unjudged []str
 		{sample.OffTarget, v.offTarget},
 		{sample.StillMoving, v.stillMoving},
 		{sample.PacketSize, v.packetSize},
+		{sample.WrongDSCP, v.wrongDSCP},
 		{sample.AboveLoss, v.aboveLoss},
 		{sample.ClockJump, v.clockJump},
 		{sample.MachineStall, v.stall},

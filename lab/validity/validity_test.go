@@ -152,6 +152,9 @@ func TestGatesFailAboveTheirLimits(t *testing.T) {
 		{"merged sends", func(in *Input) { packets(in, 1448) }, sample.PacketSize, 1448, []string{"1448 bytes of payload instead of 1390", "builtin-ntttcp"}},
 		{"divided sends", func(in *Input) { packets(in, 695) }, sample.PacketSize, 695, []string{"695 bytes of payload instead of 1390"}},
 		{"superframes that nothing forbids", func(in *Input) { in.Metrics[sample.SentPacket] = 44000 }, sample.PacketSize, 0, nil},
+		{"a DSCP that the wire shows", func(in *Input) { marked(in, 0.983) }, sample.WrongDSCP, 0, nil},
+		{"a DSCP that a tunnel hides", func(in *Input) { marked(in, 0.002) }, sample.WrongDSCP, 0.2, []string{"0.2 % of the bytes on the wire have the DSCP EF", "the limit is 90 %"}},
+		{"a workload without a DSCP", func(in *Input) { in.Metrics[sample.DSCPShare] = 0 }, sample.WrongDSCP, 0, nil},
 
 		{"clocks together", func(in *Input) { in.ClockStep = new(0.004) }, sample.ClockJump, 0, nil},
 		{"clocks at the limit", func(in *Input) { in.ClockStep = new(-0.005) }, sample.ClockJump, 0, nil},
@@ -235,6 +238,12 @@ func late(in *Input, side int, by float64) {
 	for i := 11; i < len(in.Sides[side].Readings); i++ {
 		in.Sides[side].Readings[i] += by
 	}
+}
+
+// marked asks for the DSCP EF, and sets the share of the bytes that have it.
+func marked(in *Input, share float64) {
+	in.Workload.DSCP = 46
+	in.Metrics[sample.DSCPShare] = share
 }
 
 // packets asks for a packet of 1390 bytes for each send, and sets the measured size.

@@ -84,6 +84,7 @@ var outcomes = map[sample.GateName]string{
 	sample.OffTarget:   "sent less than requested (as little as %s of the requested rate)",
 	sample.StillMoving: "had traffic after the tools' end (up to %s of the rate)",
 	sample.PacketSize:  "sent packets of another size than requested (the worst: %s of payload)",
+	sample.WrongDSCP:   "had frames with another DSCP on the wire (as little as %s of the bytes had the workload's)",
 	sample.AboveLoss:   "lost more than their search for the highest rate allowed (up to %s)",
 }
 

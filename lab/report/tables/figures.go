@@ -145,7 +145,7 @@ func columns(r *model.Report, rows []*model.Scenario, exchange bool) (list []Col
 	if slices.ContainsFunc(rows, func(s *model.Scenario) bool { return s.Fabric.Cut > 0 }) {
 		add(sample.Interruption, sample.LostDatagrams)
 	}
-	add(sample.Retransmits, sample.Errors)
+	add(sample.DSCPShare, sample.Retransmits, sample.Errors)
 	if !exchange {
 		add(sample.ToolSenderFrame, sample.ToolReceiverFrame)
 	}

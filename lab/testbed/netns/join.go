@@ -70,6 +70,11 @@ func (tb *Testbed) joinByWire() error {
 	if err := w.join(segments, bonded(f), f.Loss > 0); err != nil {
 		return err
 	}
+	if tb.spec.Marks {
+		if err := tb.watchMarks(); err != nil {
+			return err
+		}
+	}
 	w.startClock(f)
 	return nil
 }

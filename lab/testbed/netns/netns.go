@@ -34,7 +34,8 @@ type Testbed struct {
 	layout testbed.Layout
 	spec   testbed.Spec
 	nodes  []*node
-	wire   *wire // nil for a plain veth pair
+	wire   *wire  // nil for a plain veth pair
+	marks  *marks // nil if nothing reads the DSCP of frames
 	warn   []string
 
 	countPlaces bool
@@ -261,7 +262,7 @@ func (tb *Testbed) Down(ctx context.Context) error {
 	}
 	if tb.wire != nil {
 		name := tb.wire.space.Name
-		errs = append(errs, tb.wire.close(), space.Delete(name))
+		errs = append(errs, tb.marks.close(), tb.wire.close(), space.Delete(name))
 	}
 	tb.nodes, tb.wire = nil, nil
 	return errors.Join(errs...)
@@ -274,7 +275,7 @@ func (tb *Testbed) Release(ctx context.Context) error {
 		errs = append(errs, n.release(ctx))
 	}
 	if tb.wire != nil {
-		errs = append(errs, tb.wire.close())
+		errs = append(errs, tb.marks.close(), tb.wire.close())
 	}
 	return errors.Join(errs...)
 }

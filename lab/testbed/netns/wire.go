@@ -285,9 +285,10 @@ func attachProgram(s *space.Space, l netlink.Link, hook uint32, p *ebpf.Program,
 }
 
 // Programs run in the order of their priorities: a team chooses the NIC before
-// the NIC transmits.
+// the NIC transmits, and a mark is read before the wire redirects the frame.
 const (
 	teamPriority   = 1
+	marksPriority  = 1
 	filterPriority = 2
 )
 

@@ -103,6 +103,9 @@ func (w *Network[N]) Describe() string {
 // Clock implements testbed.Fabric.
 func (w *Network[N]) Clock() (map[int]float64, error) { return nil, nil }
 
+// Marks implements testbed.Fabric.
+func (w *Network[N]) Marks() ([]testbed.Marks, error) { return nil, nil }
+
 // Meter implements testbed.Fabric.
 func (w *Network[N]) Meter() (*meter.Meter, error) { return nil, nil }
 
