@@ -12,7 +12,7 @@ import (
 // agreement compares the built-in generator with iperf3 and netperf, and every tool
 // with the fabric's counters.
 func (b *session) agreement() error {
-	r, err := b.suite("agreement", "--trials", "10")
+	r, err := b.suite("agreement")
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func (b *session) repeats() error {
 		b.row(fmt.Sprintf("bridge, %d × 1 s: coefficient of variation of %s", len(v), m), "≤ 3 %", fmt.Sprintf("%.1f %%", 100*cv), cv <= 0.03)
 	}
 	for _, line := range sentences.Conditions(r) {
-		fmt.Printf("| %s | | | |\n", line)
+		b.note(line, "")
 	}
 	return nil
 }

@@ -125,7 +125,7 @@ comparisons:
 
 // slowdowns writes slowSuite to a file, with a busy loop of work ns per byte.
 func (b *session) slowdowns(work float64) (file string, err error) {
-	file = filepath.Join(b.folder, "slowdown.yaml")
+	file = filepath.Join(b.scratch, "slowdown.yaml")
 	return file, os.WriteFile(file, fmt.Appendf(nil, slowSuite, int(1000*(1-slowdown)), work), 0o644)
 }
 

@@ -106,16 +106,14 @@ func (b *kubernetesBench) absolute(t *testing.T, what string, v trialValues, uni
 		t.Errorf("%s: no figure (%v)", what, err)
 		return
 	}
-	b.lines = append(b.lines, func() {
-		fmt.Printf("| %s | | %.4g [%.4g, %.4g] %s, n = %d | |\n", what, scale*iv.Median, scale*iv.Low, scale*iv.High, unit, iv.N)
-	})
+	b.note(what, fmt.Sprintf("%.4g [%.4g, %.4g] %s, n = %d", scale*iv.Median, scale*iv.Low, scale*iv.High, unit, iv.N))
 }
 
-// noLimit is the limit of a figure without a target.
-const noLimit = 0
+// noTarget is the target of a figure without one.
+var noTarget bound
 
 // ratio adds a row with the median of quotients and its interval. The trials of a round count as one value.
-func (b *kubernetesBench) ratio(t *testing.T, what string, quotients trialValues, limit float64, s side) {
+func (b *kubernetesBench) ratio(t *testing.T, what string, quotients trialValues, target bound) {
 	t.Helper()
 	list := quotients.byRound(t).list()
 	e, ok, err := stats.Ratio(list, slices.Repeat([]float64{1}, len(list)), 0.95)
@@ -123,13 +121,11 @@ func (b *kubernetesBench) ratio(t *testing.T, what string, quotients trialValues
 		t.Errorf("%s: no figure (%v)", what, err)
 		return
 	}
-	b.lines = append(b.lines, func() {
-		if limit == noLimit {
-			fmt.Printf("| %s | | %s | |\n", what, formatRatio(quantity.Interval(e.Interval)))
-			return
-		}
-		b.judge(what, quantity.Interval(e.Interval), limit, s)
-	})
+	if target == noTarget {
+		b.note(what, formatRatio(quantity.Interval(e.Interval)))
+		return
+	}
+	b.judge(what, quantity.Interval(e.Interval), target)
 }
 
 // Trials of a round are not independent, so each round has one value.

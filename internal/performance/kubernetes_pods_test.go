@@ -29,38 +29,38 @@ func (b *kubernetesBench) pods(t *testing.T) {
 	}
 	for _, w := range []struct {
 		network                string
-		throughput, cpuPerByte float64
-	}{{"flannel", 1.2, 0.8}, {"bridge", 0.98, noLimit}} {
+		throughput, cpuPerByte bound
+	}{{"flannel", least(1.2), most(0.8)}, {"bridge", least(0.98), noTarget}} {
 		subject, baseline := all["vrouter"], all[w.network]
 		distances := subject.of("cni/stream", sample.CPUDistance).byRound(t).over(baseline.of("cni/stream", sample.CPUDistance).byRound(t))
 		for _, q := range quantities {
-			limit, s := float64(noLimit), atLeast
+			target := noTarget
 			if q.workload == "stream" {
-				limit = w.throughput
+				target = w.throughput
 				if len(q.metrics) == 2 {
-					limit, s = w.cpuPerByte, atMost
+					target = w.cpuPerByte
 				}
 			}
 			what := "vrouter over " + w.network + ": " + q.what
 			ours, theirs := q.of(subject, "cni"), q.of(baseline, "cni")
-			b.ratio(t, what, ours.byRound(t).over(theirs.byRound(t)).alike(distances), limit, s)
-			b.ratio(t, what+", each relative to its host network", ours.over(q.of(subject, "host")).byRound(t).over(theirs.over(q.of(baseline, "host")).byRound(t)), noLimit, s)
+			b.ratio(t, what, ours.byRound(t).over(theirs.byRound(t)).alike(distances), target)
+			b.ratio(t, what+", each relative to its host network", ours.over(q.of(subject, "host")).byRound(t).over(theirs.over(q.of(baseline, "host")).byRound(t)), noTarget)
 		}
 	}
 }
 
 // podsOf adds the rows of one network.
 func (b *kubernetesBench) podsOf(t *testing.T, name string, f networkFigures) {
-	services, limit := "kube-proxy", float64(noLimit)
+	services, target := "kube-proxy", noTarget
 	if name == "vrouter" {
-		services, limit = "vrouter", 0.97
+		services, target = "vrouter", least(0.97)
 	}
 	b.absolute(t, name+": CPU distance", f.of("cni/stream", sample.CPUDistance), "ns", 1)
 	for _, q := range quantities {
 		b.absolute(t, name+": "+q.what, q.of(f, "cni"), q.unit, q.scale)
-		b.ratio(t, name+": "+q.what+", over the host network", q.of(f, "cni").over(q.of(f, "host")), noLimit, atLeast)
+		b.ratio(t, name+": "+q.what+", over the host network", q.of(f, "cni").over(q.of(f, "host")), noTarget)
 		if len(q.metrics) == 1 {
-			b.ratio(t, name+": "+q.what+", ClusterIP by "+services+" over pod", q.of(f, "service").over(q.of(f, "cni")), limit, atLeast)
+			b.ratio(t, name+": "+q.what+", ClusterIP by "+services+" over pod", q.of(f, "service").over(q.of(f, "cni")), target)
 		}
 	}
 }

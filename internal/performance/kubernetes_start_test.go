@@ -42,15 +42,13 @@ func (b *kubernetesBench) start(t *testing.T) {
 		what := fmt.Sprintf("%s: %d pods at once, %d times: ", n.name, pods, times)
 		p99 := quantileOf(asked, 0.99)
 		limit := 200 * time.Millisecond
-		b.lines = append(b.lines, func() {
-			measured := fmt.Sprintf("p50 %.0f ms, p99 %.0f ms", ms(quantileOf(asked, 0.5)), ms(p99))
-			if n.name == "vrouter" {
-				b.row(what+"network after the request for the sandbox", fmt.Sprintf("p99 ≤ %.0f ms", ms(limit)), measured, p99 <= limit)
-			} else {
-				fmt.Printf("| %snetwork after the request for the sandbox | | %s | |\n", what, measured)
-			}
-			fmt.Printf("| %sCNI ADD | | p50 %.0f ms, p99 %.0f ms | |\n", what, ms(quantileOf(added, 0.5)), ms(quantileOf(added, 0.99)))
-		})
+		measured := fmt.Sprintf("p50 %.0f ms, p99 %.0f ms", ms(quantileOf(asked, 0.5)), ms(p99))
+		if n.name == "vrouter" {
+			b.row(what+"network after the request for the sandbox", fmt.Sprintf("p99 ≤ %.0f ms", ms(limit)), measured, p99 <= limit)
+		} else {
+			b.note(what+"network after the request for the sandbox", measured)
+		}
+		b.note(what+"CNI ADD", fmt.Sprintf("p50 %.0f ms, p99 %.0f ms", ms(quantileOf(added, 0.5)), ms(quantileOf(added, 0.99))))
 	}
 }
 

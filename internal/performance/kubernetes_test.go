@@ -28,6 +28,9 @@ const (
 // runsFolder has a folder with the runs and reports of each test.
 const runsFolder = "../../out/bench-kubernetes"
 
+// figuresFolder has the figures, as ./internal/performance stores them.
+const figuresFolder = "../../out/performance"
+
 // podNetwork is a network of pods that the figures compare.
 type podNetwork struct {
 	name    string
@@ -43,8 +46,8 @@ var podNetworks = []podNetwork{
 	{"bridge", testcluster.Options{NodeRoutes: true, CNI: testcluster.Bridge, Images: []string{labImage}}, func(*testcluster.Cluster) {}},
 }
 
-// TestKubernetes measures the figures of pod networks in docs/performance.md, on clusters that it starts one after
-// the other. With -short it only shows that each part works.
+// TestKubernetes measures the figures of pod networks, on clusters that it starts one after the other. It stores them
+// for `go run ./internal/performance -render -write docs/performance.md`. With -short it only shows that each part works.
 //
 //	make bench-kubernetes                          # all
 //	make bench-kubernetes PART=pods                # one of pods, connections, start
@@ -52,18 +55,21 @@ func TestKubernetes(t *testing.T) {
 	testcluster.Require(t)
 	folder := must.Get(filepath.Abs(filepath.Join(runsFolder, time.Now().Format("20060102-150405"))))(t)
 	must.Succeed(t, os.MkdirAll(folder, 0o755))
-	b := &kubernetesBench{session: session{folder: folder}}
+	b := &kubernetesBench{folder: folder, session: session{
+		ctx: t.Context(), program: filepath.Join(os.Getenv("WINDTUNNEL_BIN"), "windtunnel"), store: figuresFolder, short: testing.Short(),
+	}}
+	must.Succeed(t, b.open())
+	defer os.RemoveAll(b.scratch)
 	for _, p := range []struct {
 		name    string
 		measure func(t *testing.T)
 	}{{"pods", b.pods}, {"connections", b.connections}, {"start", b.start}} {
 		t.Run(p.name, func(t *testing.T) {
-			b.lines = nil
+			b.part, b.measured = "kubernetes-"+p.name, measurement{}
+			b.begin()
 			p.measure(t)
-			fmt.Printf("\n### Kubernetes: %s\n\n| figure | target | measured | |\n| --- | --- | --- | --- |\n", p.name)
-			for _, print := range b.lines {
-				print()
-			}
+			must.Succeed(t, b.save())
+			fmt.Printf("\n### %s\n\n%s", b.part, tableText(b.measured.table()))
 		})
 	}
 }
@@ -71,7 +77,7 @@ func TestKubernetes(t *testing.T) {
 // kubernetesBench measures in clusters.
 type kubernetesBench struct {
 	session
-	lines []func() // print the rows of the part
+	folder string // of the runs
 }
 
 // visit starts a cluster with a network, waits until pods can run in it, and measures. If it fails, the other
@@ -99,7 +105,6 @@ func (b *kubernetesBench) visit(t *testing.T, round int, n podNetwork, measure f
 func (b *kubernetesBench) run(k *testcluster.Cluster, args ...string) *model.Report {
 	t := k.T
 	t.Helper()
-	b.program = filepath.Join(os.Getenv("WINDTUNNEL_BIN"), "windtunnel")
 	visit := filepath.Join(b.folder, strings.ReplaceAll(t.Name(), "/", "-"))
 	args = append([]string{"run", "k8s-cni", "--testbed", "k8s", "--kubeconfig", k.Path("kubeconfig"), "--cpu-distance", "near", "--db", visit + ".db", "--out", visit}, args...)
 	cmd := k.Command(b.program, args...)
@@ -109,5 +114,7 @@ func (b *kubernetesBench) run(k *testcluster.Cluster, args ...string) *model.Rep
 		k.LogNodes()
 		t.Errorf("windtunnel %s: %v\n%s", strings.Join(args, " "), err, &out)
 	}
-	return must.Get(b.read(visit + ".db"))(t)
+	r := must.Get(newest(visit+".db", ""))(t)
+	b.measured.runs = append(b.measured.runs, r)
+	return r
 }

@@ -1,133 +1,231 @@
-// Command performance measures the figures of docs/performance.md and prints them as
-// Markdown, each with its target. Run nothing else meanwhile.
+// Command performance measures the figures of docs/performance.md, keeps them in a store, and
+// writes them into the page. Run nothing else meanwhile.
 //
-//	go run ./internal/performance [-only steadiness,distance,agreement,overheads,overlay,vrouter,peers,honesty,power,rigor,scale]
+//	go run ./internal/performance -write docs/performance.md           # measure what the store lacks, write the page
+//	go run ./internal/performance -only overlay,systems -time 25m      # two parts; the same command continues after 25 minutes
+//	go run ./internal/performance -render -write docs/performance.md   # write what the store has
+//
+// A part is measured if the store has no figures of it at the revision of the windtunnel program.
+// -again measures it again. An interrupted run of a suite is resumed.
 package main
 
 import (
-	"encoding/json"
+	"context"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"time"
 
-	"windtunnel/lab/report/model"
-	"windtunnel/lab/sample"
+	"windtunnel/internal/stopsignal"
 )
+
+// part is a section of the figures that is measured by itself.
+type part struct {
+	name string
+	// suite has the arguments of `windtunnel run` for a part of one run, whose tables are grids.
+	suite []string
+	grids []grid
+	// measure adds rows, for a part of several runs or of other measurements.
+	measure func(*session) error
+	// apart: the figures are in another page, and the part is measured only by its name.
+	apart bool
+	// A part with none of these is measured by make bench-kubernetes.
+}
+
+var parts = []part{
+	{name: "overlay", suite: []string{"overlay"}, grids: overlay},
+	{name: "overlay-traffic", suite: []string{"overlay-traffic"}, grids: overlayTraffic},
+	{name: "systems", suite: []string{"systems"}, grids: systems},
+	{name: "packets", suite: []string{"packets", "--trials", "6", "--scenario", scenarios(packets)}, grids: packets},
+	{name: "loaded-latency", suite: []string{"loaded-latency", "--trials", "6", "--scenario", scenarios(loadedLatency)}, grids: loadedLatency},
+	{name: "sweep", suite: []string{"sweep"}, grids: sweep},
+	{name: "gateway", suite: []string{"gateway"}, grids: gateway},
+	{name: "kubernetes-pods"}, {name: "kubernetes-connections"}, {name: "kubernetes-start"},
+	{name: "peers", measure: (*session).peers},
+	{name: "vrouter", measure: (*session).vrouter},
+	{name: "steadiness", measure: (*session).steadiness},
+	{name: "distance", measure: (*session).distances},
+	{name: "agreement", measure: (*session).agreement},
+	{name: "overheads", measure: (*session).overheads},
+	{name: "honesty", measure: (*session).honesty},
+	{name: "power", measure: (*session).power},
+	{name: "rigor", measure: (*session).rigor},
+	{name: "scale", measure: (*session).scale, apart: true},
+}
 
 // session measures with the windtunnel program, which it runs as a user does.
 type session struct {
-	program string
-	folder  string
-	noise   string // file for the samples of honesty; "" writes none
-	runs    int    // number of runs of each suite in honesty and power
-	failed  bool
+	ctx      context.Context
+	program  string
+	revision string // of the program
+	store    string // folder with the runs and rows of each part
+	scratch  string // folder of files that are not kept
+	noise    string // file for the samples of honesty; "" writes none
+	runs     int    // number of runs of each suite in honesty and power
+	short    bool   // two brief trials of each scenario, to show that the parts work
+	again    bool
+
+	part     string // that is being measured
+	measured measurement
 }
 
 func main() {
-	only := flag.String("only", "steadiness,distance,agreement,overheads,overlay,vrouter,peers,honesty,power,rigor", "which figures; scale measures simulated hosts and is not among the default ones")
-	noise := flag.String("noise", "", "file for the samples of the honesty runs (CSV), for the simulation over them")
-	program := flag.String("program", "bin/windtunnel", "the windtunnel program")
-	runs := flag.Int("runs", 20, "number of runs of each suite in honesty and power")
+	var s session
+	flag.StringVar(&s.program, "program", "bin/windtunnel", "The windtunnel program")
+	flag.StringVar(&s.store, "store", "out/performance", "Folder of the measured figures")
+	flag.StringVar(&s.noise, "noise", "", "File for the samples of the honesty runs (CSV), for the simulation over them")
+	flag.IntVar(&s.runs, "runs", 20, "Number of runs of each suite in honesty and power")
+	flag.BoolVar(&s.short, "short", false, "Show in minutes that the parts work, in another store: the figures say nothing")
+	flag.BoolVar(&s.again, "again", false, "Measure the parts of -only again")
+	only := flag.String("only", "", "Parts to measure and show, separated by commas (default: all but scale): "+strings.Join(names(parts), ", "))
+	limit := flag.Duration("time", 0, "Interrupt the measurement after this time, such as 25m; the same command resumes it")
+	page := flag.String("write", "", "Page to write the figures into")
+	render := flag.Bool("render", false, "Measure nothing, and show or write what the store has")
 	flag.Parse()
-	if err := run(*program, *noise, *runs, strings.Split(*only, ",")); err != nil {
+	ctx, stop := stopsignal.Context()
+	defer stop()
+	if *limit > 0 {
+		ctx, stop = context.WithTimeoutCause(ctx, *limit, fmt.Errorf("the time of -time, %s, is over", *limit))
+		defer stop()
+	}
+	s.ctx = ctx
+	if err := s.run(*only, *page, *render); err != nil {
 		fmt.Fprintln(os.Stderr, "performance:", err)
 		os.Exit(1)
 	}
 }
 
-func run(program, noise string, runs int, only []string) error {
-	folder, err := os.MkdirTemp("", "windtunnel-performance-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(folder)
-	path, err := filepath.Abs(program)
-	if err != nil {
-		return err
-	}
-	b := &session{program: path, folder: folder, noise: noise, runs: runs}
-	parts := []struct {
-		name    string
-		measure func() error
-	}{{"steadiness", b.steadiness}, {"distance", b.distances}, {"agreement", b.agreement}, {"overheads", b.overheads}, {"overlay", b.overlay}, {"vrouter", b.vrouter}, {"peers", b.peers}, {"honesty", b.honesty}, {"power", b.power}, {"rigor", b.rigor}, {"scale", b.scale}}
+func names(parts []part) (list []string) {
 	for _, p := range parts {
-		if !slices.Contains(only, p.name) {
-			continue
+		list = append(list, p.name)
+	}
+	return list
+}
+
+// run measures parts, and then shows all blocks of these parts or writes them into the page.
+func (b *session) run(only, page string, render bool) error {
+	chosen, err := choose(only)
+	if err != nil {
+		return err
+	}
+	if b.again && only == "" {
+		return fmt.Errorf("-again needs -only: name the parts to measure again")
+	}
+	if err := b.open(); err != nil {
+		return err
+	}
+	defer os.RemoveAll(b.scratch)
+	var failed error
+	if !render {
+		failed = b.measure(chosen)
+	}
+	blocks, err := b.blocks(chosen)
+	if err != nil {
+		return err
+	}
+	if page == "" {
+		for _, k := range blocks {
+			fmt.Printf("\n### %s\n\n%s", k.name, k.text)
 		}
-		fmt.Printf("\n### %s\n\n| figure | target | measured | |\n| --- | --- | --- | --- |\n", strings.ToUpper(p.name[:1])+p.name[1:])
-		if err := p.measure(); err != nil {
-			return fmt.Errorf("%s: %w", p.name, err)
+		return failed
+	}
+	if err := write(page, blocks); err != nil {
+		return err
+	}
+	return failed
+}
+
+// choose returns the named parts; without names all parts of the page.
+func choose(only string) (chosen []part, err error) {
+	if only == "" {
+		return slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return p.apart }), nil
+	}
+	for _, name := range strings.Split(only, ",") {
+		i := slices.IndexFunc(parts, func(p part) bool { return p.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("-only %s: there is no such part; the parts are %s", name, strings.Join(names(parts), ", "))
+		}
+		chosen = append(chosen, parts[i])
+	}
+	return chosen, nil
+}
+
+// open makes the folders and asks the program for its revision.
+func (b *session) open() (err error) {
+	if b.short {
+		b.store += "-short"
+	}
+	for _, path := range []*string{&b.program, &b.store} {
+		if *path, err = filepath.Abs(*path); err != nil {
+			return err
 		}
 	}
-	if b.failed {
-		fmt.Println("\nNot every target was met.")
+	if err := os.MkdirAll(b.store, 0o755); err != nil {
+		return err
+	}
+	if b.scratch, err = os.MkdirTemp("", "windtunnel-performance-"); err != nil {
+		return err
+	}
+	out, err := exec.Command(b.program, "--version").Output()
+	if err != nil {
+		return fmt.Errorf("ask %s for its revision: %w; build it with `make build`, or name it with -program", b.program, err)
+	}
+	if m := regexp.MustCompile(`\((.+)\)`).FindSubmatch(out); m != nil {
+		b.revision = string(m[1])
 	}
 	return nil
 }
 
-// row prints one figure and whether it meets its target.
-func (b *session) row(figure, target, measured string, met bool) {
-	mark := "met"
-	if !met {
-		mark, b.failed = "**missed**", true
-	}
-	fmt.Printf("| %s | %s | %s | %s |\n", figure, target, measured, mark)
-}
-
-// suite runs a suite with the store name.db, and returns the report. The suite is the
-// first of args if that is not a flag; otherwise it is name.
-func (b *session) suite(name string, args ...string) (*model.Report, error) {
-	db := filepath.Join(b.folder, name+".db")
-	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
-		args = append([]string{name}, args...)
-	}
-	cmd := exec.Command(b.program, append([]string{"run", args[0], "--db", db, "--out", filepath.Join(b.folder, name)}, args[1:]...)...)
-	cmd.Stderr = os.Stderr
-	if out, err := cmd.Output(); err != nil {
-		return nil, fmt.Errorf("run %s: %w\n%s", args[0], err, out)
-	}
-	return b.read(db)
-}
-
-// read returns the windtunnel program's report of the newest run in a store.
-func (b *session) read(db string) (*model.Report, error) {
-	out, err := exec.Command(b.program, "report", "--format", "json", "--db", db).Output()
-	if err != nil {
-		return nil, fmt.Errorf("report the run in %s: %w", db, err)
-	}
-	var r model.Report
-	if err := json.Unmarshal(out, &r); err != nil {
-		return nil, fmt.Errorf("read the report of %s: %w", db, err)
-	}
-	return &r, nil
-}
-
-// values lists a metric over a scenario's trials that count.
-func values(s model.Scenario, m sample.Metric) []float64 {
-	var v []float64
-	for _, smp := range s.Counting() {
-		if x, ok := smp.Metrics[m]; ok {
-			v = append(v, x)
+// measure measures the parts that the store lacks at this revision. It tries all parts, and returns the
+// errors of those that failed.
+func (b *session) measure(chosen []part) (failed error) {
+	var failures []string
+	for _, p := range chosen {
+		if p.suite == nil && p.measure == nil {
+			fmt.Fprintf(os.Stderr, "\n== %s: only make bench-kubernetes measures it\n", p.name)
+			continue
 		}
+		b.part, b.measured = p.name, measurement{}
+		if b.again {
+			for _, file := range []string{b.db(), b.rows()} {
+				if err := os.Remove(file); err != nil && !os.IsNotExist(err) {
+					return err
+				}
+			}
+		}
+		start := time.Now()
+		fmt.Fprintf(os.Stderr, "\n== %s\n", p.name)
+		if err := b.one(p); err != nil {
+			if b.ctx.Err() != nil {
+				return fmt.Errorf("%s: %w: run the same command to continue", p.name, context.Cause(b.ctx))
+			}
+			failures = append(failures, fmt.Sprintf("%s: %v", p.name, err))
+		}
+		fmt.Fprintf(os.Stderr, "== %s: %s\n", p.name, time.Since(start).Round(time.Second))
 	}
-	return v
+	if failures != nil {
+		return fmt.Errorf("%s", strings.Join(failures, "\n"))
+	}
+	return nil
 }
 
-func total(v []float64) (sum float64) {
-	for _, x := range v {
-		sum += x
+// one measures one part, unless the store has it.
+func (b *session) one(p part) error {
+	if p.suite != nil {
+		_, err := b.suite(p.name, p.suite...)
+		return err
 	}
-	return sum
-}
-
-func find(r *model.Report, id string) (model.Scenario, bool) {
-	i := slices.IndexFunc(r.Scenarios, func(s model.Scenario) bool { return s.ID == id })
-	if i < 0 {
-		return model.Scenario{}, false
+	if m, err := b.load(p.name); err != nil || m != nil && m.Origin.Revision == b.revision {
+		return err
 	}
-	return r.Scenarios[i], r.Scenarios[i].Trials > 0
+	b.begin()
+	if err := p.measure(b); err != nil {
+		return err
+	}
+	return b.save()
 }

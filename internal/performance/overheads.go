@@ -93,12 +93,12 @@ func (b *session) upAndDown(sc *suite.Scenario) (up, down float64, err error) {
 // observers measures the CPU time of the engine and the agents within the measured
 // window, and the engine's memory.
 func (b *session) observers() error {
-	db := filepath.Join(b.folder, "observers.db")
-	cmd := exec.Command(b.program, "run", "quick", "--scenario", "bridge", "--trials", "3", "--db", db, "--out", filepath.Join(b.folder, "observers"))
+	db := filepath.Join(b.scratch, "observers.db")
+	cmd := exec.Command(b.program, "run", "quick", "--scenario", "bridge", "--trials", "3", "--db", db, "--out", filepath.Join(b.scratch, "observers"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w\n%s", err, out)
 	}
-	data, err := newest(db)
+	data, err := newestRun(db, "")
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (b *session) observers() error {
 // makeStore makes a store with one run. trials is the number of trials of each scenario.
 // It returns the store's file and the number of samples.
 func (b *session) makeStore(name string, trials int) (db string, samples int, err error) {
-	db = filepath.Join(b.folder, name+".db")
+	db = filepath.Join(b.scratch, name+".db")
 	store, err := results.Open(db, results.Options{})
 	if err != nil {
 		return "", 0, err
@@ -191,14 +191,4 @@ func (b *session) sizes() error {
 	mb := float64(info.Size()) / 1e6
 	b.row("size of the program", "< 40 MB", fmt.Sprintf("%.1f MB", mb), mb < 40)
 	return nil
-}
-
-// newest returns the latest run of a database.
-func newest(db string) (*results.RunData, error) {
-	store, err := results.Open(db, results.Options{ReadOnly: true})
-	if err != nil {
-		return nil, err
-	}
-	defer store.Close()
-	return store.Load("")
 }

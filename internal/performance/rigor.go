@@ -2,12 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os/exec"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -36,12 +35,11 @@ func (b *session) rigor() error {
 // another process uses the receiving node's CPU for a third of the run.
 func (b *session) disturbed() error {
 	args := []string{"quick", "--scenario", "raw/stream,bridge/stream"}
-	start := time.Now()
 	quiet, err := b.suite("quiet", args...)
 	if err != nil {
 		return err
 	}
-	took := time.Since(start)
+	took := quiet.Run.Finished.Sub(quiet.Run.Started)
 	layout, err := testbed.PlanCPUs(probe.Probe().UsableCPUs(), 2)
 	if err != nil {
 		return err
@@ -99,7 +97,7 @@ func (b *session) analysis() error {
 	if err != nil {
 		return err
 	}
-	data, err := newest(db)
+	data, err := newestRun(db, "")
 	if err != nil {
 		return err
 	}
@@ -116,17 +114,12 @@ func (b *session) analysis() error {
 // profiler measures by how much the profiler slows the traffic down. It also compares the
 // sum of the profile with the CPU meter's figure.
 func (b *session) profiler() error {
-	db := filepath.Join(b.folder, "profile.db")
-	out, err := exec.Command(b.program, "profile", "quick", "--scenario", "bridge,vxlan", "--trials", "10", "--db", db, "--out", filepath.Join(b.folder, "profile")).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%w\n%s", err, out)
-	}
-	r, err := b.read(db)
+	r, err := b.stored("profile", []string{"profile", "quick", "--scenario", "bridge,vxlan", "--trials", "10"})
 	if err != nil {
 		return err
 	}
 	if len(r.Profiles) == 0 {
-		return fmt.Errorf("the store has no profile: %s", strings.TrimSpace(string(out)))
+		return errors.New("the run has no profile")
 	}
 	for _, p := range r.Profiles {
 		if p.Slowdown != nil && p.Side == "sender" {

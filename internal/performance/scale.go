@@ -41,7 +41,7 @@ var errWindow = errors.New("the window is over")
 func (b *session) fleet(hosts, parallel int, target bool) error {
 	debug.FreeOSMemory() // of earlier runs
 	ctx, cancel := context.WithCancelCause(context.Background())
-	path := filepath.Join(b.folder, fmt.Sprintf("scale-%d-%d.db", hosts, parallel))
+	path := filepath.Join(b.scratch, fmt.Sprintf("scale-%d-%d.db", hosts, parallel))
 	var from, to usage
 	go func() {
 		const settling = 10 * time.Second // the hosts connect, and the first trials begin

@@ -62,6 +62,6 @@ func (b *session) control() {
 		time.Sleep(time.Second)
 	}
 	if cv, ok, err := stats.CoefficientOfVariation(rates); ok && err == nil {
-		fmt.Printf("| control, no network: coefficient of variation of 6 × 3 s of copying memory | | %.2f %% | |\n", 100*cv)
+		b.note("control, no network: coefficient of variation of 6 × 3 s of copying memory", fmt.Sprintf("%.2f %%", 100*cv))
 	}
 }

@@ -41,11 +41,11 @@ func (b *session) vrouter() error {
 		if strings.HasPrefix(name, "AgentWithManyRoutes") {
 			b.row("`vrouter apply` of 100,000 ports elsewhere, from file to maps", "< 2 s", fmt.Sprintf("%.2f s", apply), apply > 0 && apply < 2)
 			b.row("the agent's resident memory with them", "≤ 80 MB", fmt.Sprintf("%.0f MB, %.0f MB while it applied", memory, m["agent-peak-MB"]), memory > 0 && memory <= 80)
-			fmt.Printf("| a port more beside them, until it forwards, median of 9 | | %.0f ms | |\n", add)
+			b.note("a port more beside them, until it forwards, median of 9", fmt.Sprintf("%.0f ms", add))
 			continue
 		}
 		b.row("a new port, from the request until it forwards, median of 9", "≤ 10 ms", fmt.Sprintf("%.1f ms", add), add > 0 && add <= 10)
-		fmt.Printf("| the same from the start of `vrouter port add` to its first packet there and back | | %.1f ms | |\n", m["first-packet-ms"])
+		b.note("the same from the start of `vrouter port add` to its first packet there and back", fmt.Sprintf("%.1f ms", m["first-packet-ms"]))
 	}
 	return b.fuzz()
 }
@@ -58,7 +58,7 @@ func (b *session) verifier() error {
 		return err
 	}
 	for _, m := range regexp.MustCompile(`(\w+): (\d+) instructions, the verifier walked (\d+), (\d+) bytes`).FindAllSubmatch(out, -1) {
-		fmt.Printf("| %s | | %s instructions, the verifier walks %s, %s bytes of machine code | |\n", m[1], m[2], m[3], m[4])
+		b.note(string(m[1]), fmt.Sprintf("%s instructions, the verifier walks %s, %s bytes of machine code", m[2], m[3], m[4]))
 	}
 	return nil
 }

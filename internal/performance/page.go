@@ -1,0 +1,307 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"windtunnel/internal/phrase"
+	"windtunnel/lab/report/document"
+	"windtunnel/lab/report/markdown"
+	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/rejected"
+	"windtunnel/lab/sample"
+)
+
+// block is a table of the page, between two comments. The first comment has the name and the origin:
+//
+//	<!-- figures: overlay/vxlan {"revision":"e649e191",…} -->
+//	| … |
+//	<!-- end -->
+type block struct {
+	name   string // the part's, with / and a table's
+	origin origin
+	text   string
+}
+
+// origin says where and when figures were measured.
+type origin struct {
+	Machine  string    `json:"machine"`
+	Revision string    `json:"revision"`
+	From     time.Time `json:"from,omitzero"`
+	To       time.Time `json:"to,omitzero"`
+	Attempts int       `json:"attempts,omitempty"` // of trials
+	Valid    int       `json:"valid,omitempty"`    // attempts that count
+	Remark   string    `json:"remark,omitempty"`   // what else affected the figures
+}
+
+// machine describes the machine of an environment.
+func machine(e sample.Environment) string {
+	return fmt.Sprintf("%s, %s, Linux %s", e.CPUModel, phrase.Count(e.CPUs, "CPU"), e.Kernel)
+}
+
+// originOf returns the origin of figures that come from one or several runs.
+func originOf(runs ...*model.Report) origin {
+	first := runs[0].Run
+	o := origin{Machine: machine(first.Environment), Revision: first.Environment.Revision, From: first.Started}
+	var all model.Validity
+	adjusted := 0
+	for _, r := range runs {
+		o.Attempts, o.Valid, all.Failed = o.Attempts+r.Validity.Attempts, o.Valid+r.Validity.Valid, all.Failed+r.Validity.Failed
+		for _, g := range r.Validity.Gates {
+			if i := slices.IndexFunc(all.Gates, func(k model.GateCount) bool { return k.Name == g.Name }); i < 0 {
+				all.Gates = append(all.Gates, g)
+			} else if all.Gates[i].Trials += g.Trials; g.Worst.Value > all.Gates[i].Worst.Value {
+				all.Gates[i].Worst = g.Worst
+			}
+		}
+		if r.Conditions.Adjusted {
+			adjusted++
+		}
+		if r.Run.Started.Before(o.From) {
+			o.From = r.Run.Started
+		}
+		if r.Run.Finished != nil {
+			o = o.until(*r.Run.Finished)
+		}
+	}
+	var remarks phrase.Lines
+	for _, g := range all.Gates {
+		remarks.Say("%s", rejected.Text(g))
+	}
+	remarks.SayIf(all.Failed > 0, "%d failed", all.Failed)
+	remarks.SayIf(adjusted > 0, "adjusted to one CPU distance and no steal")
+	o.Remark = strings.Join(remarks, "; ")
+	return o
+}
+
+// until returns the origin of a measurement that lasted at least until t.
+func (o origin) until(t time.Time) origin {
+	if t.After(o.To) {
+		o.To = t
+	}
+	return o
+}
+
+// blocks renders what the store has of some parts.
+func (b *session) blocks(chosen []part) (list []block, err error) {
+	for _, p := range chosen {
+		if p.suite == nil {
+			m, err := b.load(p.name)
+			if err != nil {
+				return nil, err
+			}
+			if m != nil {
+				list = append(list, block{p.name, m.Origin, tableText(m.table())})
+			}
+			continue
+		}
+		b.part = p.name
+		r, err := newest(b.db(), p.name)
+		if err != nil {
+			return nil, err
+		}
+		if r == nil {
+			continue
+		}
+		o := originOf(r)
+		if r.Run.Status != sample.Complete {
+			o.Remark = strings.TrimPrefix(o.Remark+"; not complete", "; ")
+		}
+		if b.short {
+			o.Remark = shortRemark
+		}
+		for i := range p.grids {
+			list = append(list, block{p.block(i), o, tableText(p.grids[i].table(r))})
+		}
+	}
+	return list, nil
+}
+
+// shortRemark marks figures that -short measured.
+const shortRemark = "short trials, which say nothing"
+
+// block is the name of the i-th block of a part.
+func (p part) block(i int) string {
+	if p.grids == nil || p.grids[i].name == "" {
+		return p.name
+	}
+	return p.name + "/" + p.grids[i].name
+}
+
+// blockNames lists the blocks that the page must have.
+func blockNames() (list []string) {
+	for _, p := range parts {
+		for i := range max(1, len(p.grids)) {
+			if !p.apart {
+				list = append(list, p.block(i))
+			}
+		}
+	}
+	return list
+}
+
+// table lists the rows of a measurement.
+func (m *measurement) table() document.Table {
+	t := document.Table{Columns: document.Words("figure", "target", "measured", "verdict")}
+	for _, f := range m.Rows {
+		t.Add(f.Figure, f.Target, f.Measured, string(f.Verdict))
+	}
+	return t
+}
+
+// tableText formats a table as Markdown.
+func tableText(t document.Table) string {
+	var out bytes.Buffer
+	if err := markdown.Write(&out, document.Document{Sections: []document.Section{{Tables: []document.Table{t}}}}); err != nil {
+		panic(err) // a buffer takes all
+	}
+	return out.String()
+}
+
+// write replaces blocks of a page, and its table of origins.
+func write(page string, blocks []block) error {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	filled, err := fill(string(text), blocks)
+	if err != nil {
+		return fmt.Errorf("write the figures into %s: %w", page, err)
+	}
+	return os.WriteFile(page, []byte(filled), 0o644)
+}
+
+var blockPattern = regexp.MustCompile(`(?ms)^<!-- figures: (\S+)(?: (\{.*?\}))? -->\n(.*?)^<!-- end -->\n`)
+
+// provenance is the name of the block with the table of origins.
+const provenance = "provenance"
+
+// read lists the blocks of a page.
+func read(page string) (list []block, err error) {
+	for _, m := range blockPattern.FindAllStringSubmatch(page, -1) {
+		k := block{name: m[1], text: m[3]}
+		if m[2] != "" {
+			if err := json.Unmarshal([]byte(m[2]), &k.origin); err != nil {
+				return nil, fmt.Errorf("the origin of block %s: %w", k.name, err)
+			}
+		}
+		list = append(list, k)
+	}
+	return list, nil
+}
+
+// String is the block as the page has it.
+func (k block) String() string {
+	head := k.name
+	if k.origin != (origin{}) {
+		text, err := json.Marshal(k.origin)
+		if err != nil {
+			panic(err) // it has texts, numbers and times
+		}
+		head += " " + string(text)
+	}
+	return fmt.Sprintf("<!-- figures: %s -->\n%s<!-- end -->\n", head, k.text)
+}
+
+// fill replaces blocks of a page. The other blocks keep their figures and origins. Then it writes the
+// block with the table of all origins.
+func fill(page string, blocks []block) (string, error) {
+	kept, err := read(page)
+	if err != nil {
+		return "", err
+	}
+	for _, k := range blocks {
+		i := slices.IndexFunc(kept, func(o block) bool { return o.name == k.name })
+		if i < 0 {
+			return "", fmt.Errorf("the page has no block %s", k.name)
+		}
+		kept[i] = k
+	}
+	for i := range kept {
+		if kept[i].name == provenance {
+			kept[i].text = origins(kept)
+		}
+	}
+	i := -1
+	return blockPattern.ReplaceAllStringFunc(page, func(string) string { i++; return kept[i].String() }), nil
+}
+
+// origins returns a table with a row for each machine and revision, that of most blocks first.
+// It names the parts of the others.
+func origins(blocks []block) string {
+	type group struct {
+		origin
+		parts, remarks []string
+		blocks         int
+	}
+	var groups []group
+	var missing []string
+	for _, k := range blocks {
+		name, _, _ := strings.Cut(k.name, "/")
+		switch {
+		case k.name == provenance:
+			continue
+		case k.origin == origin{}:
+			missing = append(missing, k.name)
+			continue
+		}
+		i := slices.IndexFunc(groups, func(g group) bool { return g.Machine == k.origin.Machine && g.Revision == k.origin.Revision })
+		if i < 0 {
+			i = len(groups)
+			groups = append(groups, group{origin: k.origin})
+			groups[i].Attempts, groups[i].Valid = 0, 0
+		}
+		g := &groups[i]
+		if g.blocks++; slices.Contains(g.parts, name) {
+			continue
+		}
+		g.parts, g.Attempts, g.Valid = append(g.parts, name), g.Attempts+k.origin.Attempts, g.Valid+k.origin.Valid
+		if k.origin.From.Before(g.From) {
+			g.From = k.origin.From
+		}
+		if g.origin = g.until(k.origin.To); k.origin.Remark != "" {
+			g.remarks = append(g.remarks, name+": "+k.origin.Remark+".")
+		}
+	}
+	slices.SortStableFunc(groups, func(a, b group) int { return b.blocks - a.blocks })
+	t := document.Table{Columns: document.Words("figures", "machine", "revision", "measured (UTC)", "trials that count", "remarks")}
+	var others []string
+	for i, g := range groups {
+		trials := ""
+		if g.Attempts > 0 {
+			trials = fmt.Sprintf("%d of %d", g.Valid, g.Attempts)
+		}
+		t.Add(strings.Join(g.parts, ", "), g.Machine, g.Revision, interval(g.From, g.To), trials, strings.Join(g.remarks, " "))
+		if i > 0 {
+			others = append(others, g.parts...)
+		}
+	}
+	text := tableText(t)
+	if others != nil {
+		text = fmt.Sprintf("Of another revision or machine than the others: %s. Compare figures only within one row.\n\n", strings.Join(others, ", ")) + text
+	}
+	if missing != nil {
+		text += fmt.Sprintf("\nNot measured yet: %s.\n", strings.Join(missing, ", "))
+	}
+	return text
+}
+
+// interval prints the time of a measurement. Midnight stands for a day whose time is not known.
+func interval(from, to time.Time) string {
+	const day, clock = "2 January 2006", "15:04"
+	from, to = from.UTC(), to.UTC()
+	first, last := from.Format(day), to.Format(day)
+	if from.Truncate(24*time.Hour).Equal(from) && to.Truncate(24*time.Hour).Equal(to) {
+		return strings.TrimSuffix(strings.TrimSuffix(first+" to "+last, " to "+first), " to 1 January 0001")
+	}
+	if first == last {
+		return first + ", " + from.Format(clock) + " to " + to.Format(clock)
+	}
+	return first + ", " + from.Format(clock) + ", to " + last + ", " + to.Format(clock)
+}

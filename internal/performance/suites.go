@@ -1,0 +1,237 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"windtunnel/lab/sample"
+)
+
+// on returns a line for each fabric or link of a system.
+func on(name, group string, variants ...string) (lines []line) {
+	for _, v := range variants {
+		lines = append(lines, line{name: strings.TrimSuffix(name+", "+strings.TrimPrefix(v, "-"), ", "), group: group, variant: v})
+	}
+	return lines
+}
+
+// profiles returns a line for each offload profile of a system.
+func profiles(name, group string) []line { return on(name, group, "-none", "-tcp", "-tunnel") }
+
+// targets returns a line with the targets of the lines below it.
+func targets(name string, list ...bound) []line {
+	return []line{{name: "target, " + name, targets: list}}
+}
+
+// scenarios lists the scenarios of grids, as --scenario takes them.
+func scenarios(grids []grid) string {
+	var ids []string
+	for _, g := range grids {
+		for _, l := range g.lines {
+			for _, c := range g.columns {
+				if id := l.scenario(c); l.targets == nil && !slices.Contains(ids, id) {
+					ids = append(ids, id)
+				}
+			}
+		}
+	}
+	return strings.Join(ids, ",")
+}
+
+// overlay compares vrouter with the bridge and with the kernel's VXLAN, in every offload profile.
+var overlay = []grid{
+	{
+		corner: "over the bridge",
+		columns: []column{
+			{"throughput", "", "stream", sample.Throughput, "bridge*"},
+			{"TCP_RR", "", "rr", sample.Transactions, "bridge*"},
+			{"sender CPU per byte", "", "stream", sample.SenderCPUPerByte, "bridge*"},
+			{"receiver CPU per byte", "", "stream", sample.ReceiverCPUPerByte, "bridge*"},
+		},
+		lines: slices.Concat(
+			profiles("bridge", "bridge*"), on("bridge", "bridge*", "-colocated"), profiles("kernel VXLAN", "vxlan*"),
+			targets("direct", least(0.98), least(1), most(1.03), most(0.97)),
+			profiles("direct", "vrouter-direct*"), profiles("translated", "vrouter-translated*"),
+			targets("tunnels", bound{}, least(0.98), most(1.05), most(1.35)),
+			profiles("VXLAN", "vrouter-vxlan*"), profiles("MPLS over UDP", "vrouter-mpls-udp*"), profiles("MPLS over GRE", "vrouter-mpls-gre*"),
+			targets("colocated", least(1)), on("vrouter", "vrouter-mpls-udp*", "-colocated"),
+		),
+	},
+	{
+		name: "vxlan", corner: "over the kernel's VXLAN",
+		columns: []column{
+			{"throughput", "", "stream", sample.Throughput, "vxlan*"},
+			{"TCP_RR", "", "rr", sample.Transactions, "vxlan*"},
+			{"sender CPU per byte", "", "stream", sample.SenderCPUPerByte, "vxlan*"},
+			{"receiver CPU per byte", "", "stream", sample.ReceiverCPUPerByte, "vxlan*"},
+		},
+		lines: slices.Concat(
+			targets("direct", least(1.25), least(1.02), most(0.80), most(0.78)),
+			profiles("direct", "vrouter-direct*"), profiles("translated", "vrouter-translated*"),
+			targets("VXLAN", least(0.95), bound{}, most(0.90), most(0.90)), profiles("VXLAN", "vrouter-vxlan*"),
+			targets("MPLS", least(0.95)), profiles("MPLS over UDP", "vrouter-mpls-udp*"), profiles("MPLS over GRE", "vrouter-mpls-gre*"),
+		),
+	},
+	{
+		name: "big-tcp", corner: "direct-big-tcp over direct",
+		columns: []column{
+			{"throughput", "", "stream", sample.Throughput, "vrouter-direct*"},
+			{"sender CPU per byte", "", "stream", sample.SenderCPUPerByte, "vrouter-direct*"},
+			{"receiver CPU per byte", "", "stream", sample.ReceiverCPUPerByte, "vrouter-direct*"},
+		},
+		lines: slices.Concat(
+			targets("tcp", least(1.1)), on("wire", "vrouter-direct-big-tcp*", "-tcp"),
+			targets("veth", least(3)), on("fabric", "vrouter-direct-big-tcp*", "-veth"),
+		),
+	},
+}
+
+// overlayTraffic compares vrouter without a tunnel with the bridge, and a policy with none.
+var overlayTraffic = []grid{{
+	corner: "direct over the bridge", byKind: true,
+	columns: []column{
+		{"rate", "", "", sample.Throughput, "bridge"},
+		{"sender CPU per byte, UDP: per packet", "", "", sample.SenderCPUPerByte, "bridge"},
+		{"receiver CPU per byte, UDP: per packet", "", "", sample.ReceiverCPUPerByte, "bridge"},
+	},
+	lines: slices.Concat(
+		targets("TCP", least(0.97)),
+		[]line{
+			{name: "one stream", group: "vrouter-direct", workload: "stream"},
+			{name: "both directions at once", group: "vrouter-direct", workload: "both"},
+			{name: "4 streams", group: "vrouter-direct", workload: "streams-4"},
+			{name: "16 streams", group: "vrouter-direct", workload: "streams-16"},
+			{name: "64 streams", group: "vrouter-direct", workload: "streams-64"},
+			{name: "4 workloads on each node", group: "vrouter-direct", workload: "workloads-4"},
+			{name: "16 workloads on each node", group: "vrouter-direct", workload: "workloads-16"},
+			{name: "one stream, 0.1 % of the frames are lost", group: "vrouter-direct-lossy", workload: "stream", over: "bridge-lossy"},
+		},
+		targets("UDP", least(1), most(1), most(1)),
+		[]line{
+			{name: "UDP, 64 bytes", group: "vrouter-direct", workload: "udp-64"},
+			{name: "UDP, 1,400 bytes", group: "vrouter-direct", workload: "udp-1400"},
+		},
+		targets("a policy of 100 rules over none", least(0.97), most(1.03), most(1.03)),
+		[]line{{name: "one stream, with a policy", group: "vrouter-direct-policy", workload: "stream", over: "vrouter-direct"}},
+		targets("the same, TCP_RR", least(0.98)),
+		[]line{
+			{name: "TCP_RR, with a policy", group: "vrouter-direct-policy", workload: "rr", over: "vrouter-direct"},
+			{name: "TCP_CRR, with a policy", group: "vrouter-direct-policy", workload: "crr", over: "vrouter-direct"},
+		},
+	),
+}}
+
+// all lists the systems that are compared with the bridge.
+var all = []line{
+	{name: "raw", group: "raw"},
+	{name: "bridge", group: "bridge"},
+	{name: "vrouter, direct", group: "vrouter-direct"},
+	{name: "vrouter, translated", group: "vrouter-translated"},
+	{name: "vrouter, VXLAN", group: "vrouter-vxlan"},
+	{name: "vrouter, MPLS over UDP", group: "vrouter-mpls-udp"},
+	{name: "vrouter under Docker", group: "vrouter-docker"},
+	{name: "kernel VXLAN", group: "vxlan"},
+	{name: "flannel, host-gw", group: "flannel-host-gw"},
+	{name: "flannel, VXLAN", group: "flannel-vxlan"},
+	{name: "flannel, UDP", group: "flannel-udp"},
+	{name: "EVPN", group: "evpn"},
+	{name: "Docker overlay", group: "docker-overlay"},
+	{name: "Open vSwitch, VXLAN", group: "ovs-vxlan"},
+	{name: "WireGuard", group: "wireguard"},
+	{name: "Weave", group: "weave"},
+}
+
+var systems = []grid{{
+	corner: "system", lines: all, sorted: true,
+	columns: []column{
+		{"throughput", "", "stream", sample.Throughput, ""},
+		{"over the bridge", "", "stream", sample.Throughput, "bridge"},
+		{"sender CPU per byte", "", "stream", sample.SenderCPUPerByte, "bridge"},
+		{"receiver CPU per byte", "", "stream", sample.ReceiverCPUPerByte, "bridge"},
+		{"transactions", "", "rr", sample.Transactions, "bridge"},
+	},
+}}
+
+var packets = []grid{{
+	corner: "system", sorted: true,
+	lines: slices.Concat(all, []line{
+		{name: "vrouter, MPLS over GRE", group: "vrouter-mpls-gre"},
+		{name: "Open vSwitch, GRE", group: "ovs-gre"},
+	}),
+	columns: []column{
+		{"64 bytes", "", "udp-64", sample.DatagramsReceived, ""},
+		{"over the bridge", "", "udp-64", sample.Throughput, "bridge"},
+		{"1,400 bytes", "", "udp-1400", sample.DatagramsReceived, ""},
+		{"over the bridge", "", "udp-1400", sample.Throughput, "bridge"},
+		{"requests", "", "rr-1", sample.Transactions, ""},
+		{"over the bridge", "", "rr-1", sample.Transactions, "bridge"},
+		{"p50", "", "rr-1", sample.LatencyP50, ""},
+		{"p99", "", "rr-1", sample.LatencyP99, ""},
+	},
+}}
+
+var loadedLatency = []grid{{
+	corner: "system",
+	lines: slices.Concat(
+		on("bridge", "bridge*", ""), on("vrouter, direct", "vrouter-direct*", ""), on("vrouter, VXLAN", "vrouter-vxlan*", ""),
+		on("kernel VXLAN", "vxlan*", ""), on("Weave", "weave*", ""),
+		on("bridge, a link of", "bridge*", "-100M"), on("vrouter, VXLAN, a link of", "vrouter-vxlan*", "-100M"),
+	),
+	columns: []column{
+		{"p50, alone", "", "idle", sample.LatencyP50, ""},
+		{"over the bridge", "", "idle", sample.LatencyP50, "bridge*"},
+		{"p50, beside 8 streams", "", "up-8", sample.LatencyP50, ""},
+		{"over the bridge", "", "up-8", sample.LatencyP50, "bridge*"},
+		{"p99, alone", "", "idle", sample.LatencyP99, ""},
+		{"p99, beside 8 streams", "", "up-8", sample.LatencyP99, ""},
+		{"p99.9, alone", "", "idle", sample.LatencyP999, ""},
+		{"p99.9, beside 8 streams", "", "up-8", sample.LatencyP999, ""},
+		{"streams", "", "up-8", sample.LoadThroughput, ""},
+	},
+}}
+
+var sweep = []grid{{
+	corner: "traffic", byKind: true,
+	columns: []column{
+		{"bridge", "bridge", "", sample.Throughput, ""},
+		{"raw over the bridge", "raw", "", sample.Throughput, "bridge"},
+		{"vrouter, direct", "vrouter-direct", "", sample.Throughput, "bridge"},
+		{"vrouter, VXLAN", "vrouter-vxlan", "", sample.Throughput, "bridge"},
+		{"kernel VXLAN", "vxlan", "", sample.Throughput, "bridge"},
+	},
+	lines: []line{
+		{name: "1 TCP stream", workload: "streams-1"}, {name: "2 streams", workload: "streams-2"}, {name: "4 streams", workload: "streams-4"},
+		{name: "8 streams", workload: "streams-8"}, {name: "16 streams", workload: "streams-16"}, {name: "32 streams", workload: "streams-32"},
+		{name: "64 streams", workload: "streams-64"},
+		{name: "writes of 64 bytes", workload: "write-64"}, {name: "writes of 1 KiB", workload: "write-1k"},
+		{name: "writes of 8 KiB", workload: "write-8k"}, {name: "writes of 64 KiB", workload: "write-64k"},
+		{name: "UDP, 64 bytes", workload: "udp-64"}, {name: "UDP, 256 bytes", workload: "udp-256"},
+		{name: "UDP, 1,024 bytes", workload: "udp-1024"}, {name: "UDP, 1,400 bytes", workload: "udp-1400"},
+		{name: "TCP_RR, 1 connection", workload: "rr-1"}, {name: "TCP_RR, 4 connections", workload: "rr-4"},
+		{name: "TCP_RR, 16 connections", workload: "rr-16"}, {name: "TCP_RR, 64 connections", workload: "rr-64"},
+	},
+}}
+
+var gateway = []grid{{
+	corner: "way out",
+	columns: []column{
+		{"stream", "", "stream", sample.Throughput, "raw"},
+		{"request/response", "", "rr", sample.Transactions, "raw"},
+		{"connections", "", "crr", sample.Transactions, "raw"},
+		{"sender CPU", "", "stream", sample.SenderCPUPerByte, ""},
+	},
+	lines: slices.Concat(
+		[]line{
+			{name: "raw", group: "raw"},
+			{name: "bridge, with the kernel's NAT", group: "bridge-nat"},
+			{name: "vrouter's NAT", group: "vrouter-nat"},
+			{name: "vrouter without NAT", group: "vrouter-routed"},
+			{name: "vrouter, VXLAN to FRR", group: "vrouter-evpn"},
+		},
+		targets("vrouter's NAT", least(0.97), least(0.97), least(0.97)),
+		[]line{
+			{name: "over the kernel's NAT", group: "vrouter-nat", over: "bridge-nat"},
+			{name: "over the same way without NAT", group: "vrouter-nat", over: "vrouter-routed"},
+		},
+	),
+}}
