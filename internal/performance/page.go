@@ -109,18 +109,26 @@ func (b *session) blocks(chosen []part) (list []block, err error) {
 		if r == nil {
 			continue
 		}
-		o := originOf(r)
-		if r.Run.Status != sample.Complete {
-			o.Remark = strings.TrimPrefix(o.Remark+"; not complete", "; ")
-		}
-		if b.short {
-			o.Remark = shortRemark
-		}
-		for i := range p.grids {
-			list = append(list, block{p.block(i), o, tableText(p.grids[i].table(r))})
+		list = append(list, p.tables(r)...)
+	}
+	if b.short {
+		for i := range list {
+			list[i].origin.Remark = shortRemark
 		}
 	}
 	return list, nil
+}
+
+// tables renders the blocks of a part of one run.
+func (p part) tables(r *model.Report) (list []block) {
+	o := originOf(r)
+	if r.Run.Status != sample.Complete {
+		o.Remark = strings.TrimPrefix(o.Remark+"; the run is not complete", "; ")
+	}
+	for i := range p.grids {
+		list = append(list, block{p.block(i), o, tableText(p.grids[i].table(r))})
+	}
+	return list
 }
 
 // shortRemark marks figures that -short measured.
@@ -155,13 +163,16 @@ func (m *measurement) table() document.Table {
 	return t
 }
 
+// escaped is a sign that is escaped where it has no meaning: these tables have no foreign text.
+var escaped = regexp.MustCompile("\\\\([][<>_`])")
+
 // tableText formats a table as Markdown.
 func tableText(t document.Table) string {
 	var out bytes.Buffer
 	if err := markdown.Write(&out, document.Document{Sections: []document.Section{{Tables: []document.Table{t}}}}); err != nil {
 		panic(err) // a buffer takes all
 	}
-	return out.String()
+	return escaped.ReplaceAllString(out.String(), "$1")
 }
 
 // write replaces blocks of a page, and its table of origins.

@@ -82,9 +82,6 @@ func (b *session) save() error {
 	if b.measured.runs != nil {
 		*o = originOf(b.measured.runs...).until(o.To)
 	}
-	if b.short {
-		o.Remark = shortRemark
-	}
 	text, err := json.MarshalIndent(b.measured, "", "  ")
 	if err != nil {
 		return err

@@ -7,16 +7,13 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// on returns a line for each fabric or link of a system.
-func on(name, group string, variants ...string) (lines []line) {
-	for _, v := range variants {
-		lines = append(lines, line{name: strings.TrimSuffix(name+", "+strings.TrimPrefix(v, "-"), ", "), group: group, variant: v})
+// profiles returns a line for each offload profile of a system.
+func profiles(name, group string) (lines []line) {
+	for _, profile := range []string{"none", "tcp", "tunnel"} {
+		lines = append(lines, line{name: name + ", " + profile, group: group, variant: "-" + profile})
 	}
 	return lines
 }
-
-// profiles returns a line for each offload profile of a system.
-func profiles(name, group string) []line { return on(name, group, "-none", "-tcp", "-tunnel") }
 
 // targets returns a line with the targets of the lines below it.
 func targets(name string, list ...bound) []line {
@@ -49,12 +46,12 @@ var overlay = []grid{
 			{"receiver CPU per byte", "", "stream", sample.ReceiverCPUPerByte, "bridge*"},
 		},
 		lines: slices.Concat(
-			profiles("bridge", "bridge*"), on("bridge", "bridge*", "-colocated"), profiles("kernel VXLAN", "vxlan*"),
+			profiles("bridge", "bridge*"), profiles("kernel VXLAN", "vxlan*"),
 			targets("direct", least(0.98), least(1), most(1.03), most(0.97)),
 			profiles("direct", "vrouter-direct*"), profiles("translated", "vrouter-translated*"),
 			targets("tunnels", bound{}, least(0.98), most(1.05), most(1.35)),
 			profiles("VXLAN", "vrouter-vxlan*"), profiles("MPLS over UDP", "vrouter-mpls-udp*"), profiles("MPLS over GRE", "vrouter-mpls-gre*"),
-			targets("colocated", least(1)), on("vrouter", "vrouter-mpls-udp*", "-colocated"),
+			targets("one node", least(1)), []line{{name: "vrouter, one node", group: "vrouter-mpls-udp*", variant: "-colocated"}},
 		),
 	},
 	{
@@ -80,8 +77,8 @@ var overlay = []grid{
 			{"receiver CPU per byte", "", "stream", sample.ReceiverCPUPerByte, "vrouter-direct*"},
 		},
 		lines: slices.Concat(
-			targets("tcp", least(1.1)), on("wire", "vrouter-direct-big-tcp*", "-tcp"),
-			targets("veth", least(3)), on("fabric", "vrouter-direct-big-tcp*", "-veth"),
+			targets("tcp", least(1.1)), []line{{name: "tcp", group: "vrouter-direct-big-tcp*", variant: "-tcp"}},
+			targets("veth", least(3)), []line{{name: "veth", group: "vrouter-direct-big-tcp*", variant: "-veth"}},
 		),
 	},
 }
@@ -172,11 +169,12 @@ var packets = []grid{{
 
 var loadedLatency = []grid{{
 	corner: "system",
-	lines: slices.Concat(
-		on("bridge", "bridge*", ""), on("vrouter, direct", "vrouter-direct*", ""), on("vrouter, VXLAN", "vrouter-vxlan*", ""),
-		on("kernel VXLAN", "vxlan*", ""), on("Weave", "weave*", ""),
-		on("bridge, a link of", "bridge*", "-100M"), on("vrouter, VXLAN, a link of", "vrouter-vxlan*", "-100M"),
-	),
+	lines: []line{
+		{name: "bridge", group: "bridge"}, {name: "vrouter, direct", group: "vrouter-direct"}, {name: "vrouter, VXLAN", group: "vrouter-vxlan"},
+		{name: "kernel VXLAN", group: "vxlan"}, {name: "Weave", group: "weave"},
+		{name: "bridge, link of 100 Mbit/s", group: "bridge*", variant: "-100M"},
+		{name: "vrouter, VXLAN, link of 100 Mbit/s", group: "vrouter-vxlan*", variant: "-100M"},
+	},
 	columns: []column{
 		{"p50, alone", "", "idle", sample.LatencyP50, ""},
 		{"over the bridge", "", "idle", sample.LatencyP50, "bridge*"},
