@@ -124,7 +124,7 @@ func (b *session) stored(name string, command []string) (*model.Report, error) {
 	}
 	if r == nil || r.Run.Environment.Revision != b.revision || r.Run.Status == sample.Empty {
 		if command = append(command, "--name", name); b.short {
-			command = append(command, "--trials", "2", "--duration", "200ms")
+			command = append(command, "--trials", "2", "--duration", "200ms", "--gates", "warn")
 		}
 	} else if r.Run.Status != sample.Complete {
 		command = []string{"run", "--resume", r.Run.ID}

@@ -17,7 +17,7 @@ func (b *session) vrouter() error {
 	if err := b.verifier(); err != nil {
 		return err
 	}
-	packets, err := benchmarks("./vrouter/datapath", "BenchmarkPacket|BenchmarkApply", "1x")
+	packets, err := benchmarks("./vrouter/datapath", "BenchmarkPacket|BenchmarkDirectPacket|BenchmarkApply", "1x")
 	if err != nil {
 		return err
 	}
@@ -30,6 +30,7 @@ func (b *session) vrouter() error {
 		ns = packets["Packet/1000000_routes"]["ns/"+p.name]
 		b.row(p.name+", 1,000,000 host routes", fmt.Sprintf("≤ %.0f ns", p.many), fmt.Sprintf("%.0f ns", ns), ns > 0 && ns <= p.many)
 	}
+	b.direct(packets)
 	fill := packets["Apply/100000_routes"]["fill-ms"]
 	b.row("100,000 routes written into the maps", "< 2 s", fmt.Sprintf("%.2f s", fill/1000), fill > 0 && fill < 2000)
 	agents, err := benchmarks("./vrouter/e2e", "BenchmarkAgent", "1x")
@@ -47,7 +48,32 @@ func (b *session) vrouter() error {
 		b.row("a new port, from the request until it forwards, median of 9", "≤ 10 ms", fmt.Sprintf("%.1f ms", add), add > 0 && add <= 10)
 		b.note("the same from the start of `vrouter port add` to its first packet there and back", fmt.Sprintf("%.1f ms", m["first-packet-ms"]))
 	}
+	ports, err := benchmarks("./vrouter/agent/reconcile", "BenchmarkOnePort", "20x")
+	if err != nil {
+		return err
+	}
+	for _, p := range []struct {
+		name, what string
+		target     float64 // ms
+	}{{"red", "in their network", 20}, {"blue", "in another network", 5}} {
+		took := ports["OnePortBesideMany/"+p.name]["ns/op"] / 1e6
+		b.row("the agent's time for a port more beside 100,000, "+p.what, fmt.Sprintf("≤ %.0f ms", p.target), fmt.Sprintf("%.1f ms", took), took > 0 && took <= p.target)
+	}
+	b.note("a check for drift with 100,000 ports", fmt.Sprintf("%.0f ms", ports["OnePortBesideMany/drift"]["ns/op"]/1e6))
 	return b.fuzz()
+}
+
+// direct adds the time of both programs for packets that go directly.
+func (b *session) direct(packets map[string]map[string]float64) {
+	add := func(what, name string, target float64) {
+		out, in := packets[name]["ns/from_workload"], packets[name]["ns/fabric_tc"]
+		b.row(what, fmt.Sprintf("≤ %.0f ns each", target), fmt.Sprintf("from_workload %.0f ns, fabric_tc %.0f ns", out, in), out > 0 && max(out, in) <= target)
+	}
+	for _, v := range []string{"IPv4", "IPv6"} {
+		add("an "+v+" packet that goes directly, 1 route", "DirectPacket/"+v+"/1_routes", 80)
+		add("the same, 1,000,000 host routes, of which 20,000 are used", "DirectPacket/"+v+"/1000000_routes", 100)
+	}
+	add("an IPv4 packet that goes directly, in a loop in the kernel", "DirectPacketInALoop", 80)
 }
 
 // verifier prints the number of instructions that the kernel's verifier processed for
@@ -70,6 +96,11 @@ func (b *session) fuzz() error {
 	out, err := goTest("./vrouter/datapath", "-run", "TestEveryPacketHasOneEnd", "-v", "-timeout", "60m")
 	found := regexp.MustCompile(`\{Received:.*\}`).Find(out)
 	b.row("10,000,000 random and mutated packets, each with one end, sums equal", "all", string(found), err == nil && found != nil)
+	verdict := "all agree"
+	if _, err = goTest("./vrouter/datapath", "-run", "Hostile", "-timeout", "60m"); err != nil {
+		verdict = err.Error()
+	}
+	b.row("10,000,000 hostile tunnel packets against a model of the rules", "none delivered that the model refuses", verdict, err == nil)
 	return nil
 }
 
