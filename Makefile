@@ -152,10 +152,11 @@ RACE := ./lab/agent ./lab/child ./lab/traffic ./vrouter/api ./vrouter/docker ./v
 test-race: go-version ## Run the tests of concurrent packages under the race detector
 	CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(GO) test -race -short -count=1 -vet=off -p 2 $(TESTFLAGS) $(RACE)
 
-# The figures of docs/performance.md. Nothing else should run meanwhile.
-bench: root build ## Measure the figures of docs/performance.md (root, a quiet machine)
+# The figures of docs/performance.md, except those of bench-kubernetes. Nothing else should run meanwhile. The command
+# resumes what was interrupted.
+bench: root build ## Measure the figures of docs/performance.md, and write the page (root, a quiet machine, hours)
 	WINDTUNNEL_TIMING_TESTS=1 $(GO) test -count=1 -v -run TestBusyAgreesWithAKnownLoad ./lab/meter
-	$(GO) run ./internal/performance
+	$(GO) run ./internal/performance -write docs/performance.md
 
 # Clusters with vrouter, flannel and the bridge plugin take turns. PART is pods, connections or start. SHORT=-short only
 # shows that each part works.

@@ -58,6 +58,9 @@ func TestKubernetes(t *testing.T) {
 	b := &kubernetesBench{folder: folder, session: session{
 		ctx: t.Context(), program: filepath.Join(os.Getenv("WINDTUNNEL_BIN"), "windtunnel"), store: figuresFolder, short: testing.Short(),
 	}}
+	if b.short {
+		b.store += "-short"
+	}
 	must.Succeed(t, b.open())
 	defer os.RemoveAll(b.scratch)
 	for _, p := range []struct {

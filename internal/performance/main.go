@@ -116,12 +116,15 @@ func (b *session) run(only, page string, render bool) error {
 	if b.again && only == "" {
 		return fmt.Errorf("-again needs -only: name the parts to measure again")
 	}
-	if err := b.open(); err != nil {
-		return err
+	if b.short {
+		b.store += "-short"
 	}
-	defer os.RemoveAll(b.scratch)
 	var failed error
 	if !render {
+		if err := b.open(); err != nil {
+			return err
+		}
+		defer os.RemoveAll(b.scratch)
 		failed = b.measure(chosen)
 	}
 	blocks, err := b.blocks(chosen)
@@ -157,9 +160,6 @@ func choose(only string) (chosen []part, err error) {
 
 // open makes the folders and asks the program for its revision.
 func (b *session) open() (err error) {
-	if b.short {
-		b.store += "-short"
-	}
 	for _, path := range []*string{&b.program, &b.store} {
 		if *path, err = filepath.Abs(*path); err != nil {
 			return err

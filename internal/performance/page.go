@@ -254,11 +254,10 @@ func origins(blocks []block) string {
 	var groups []group
 	var missing []string
 	for _, k := range blocks {
-		name, _, _ := strings.Cut(k.name, "/")
-		switch {
-		case k.name == provenance:
+		if k.name == provenance {
 			continue
-		case k.origin == origin{}:
+		}
+		if k.origin == (origin{}) {
 			missing = append(missing, k.name)
 			continue
 		}
@@ -269,15 +268,16 @@ func origins(blocks []block) string {
 			groups[i].Attempts, groups[i].Valid = 0, 0
 		}
 		g := &groups[i]
-		if g.blocks++; slices.Contains(g.parts, name) {
-			continue
+		part, _, _ := strings.Cut(k.name, "/")
+		if g.blocks++; slices.Contains(g.parts, part) {
+			continue // its trials and remarks are counted
 		}
-		g.parts, g.Attempts, g.Valid = append(g.parts, name), g.Attempts+k.origin.Attempts, g.Valid+k.origin.Valid
-		if k.origin.From.Before(g.From) {
+		g.parts, g.Attempts, g.Valid = append(g.parts, k.name), g.Attempts+k.origin.Attempts, g.Valid+k.origin.Valid
+		if from := k.origin.From; g.From.IsZero() || !from.IsZero() && from.Before(g.From) {
 			g.From = k.origin.From
 		}
 		if g.origin = g.until(k.origin.To); k.origin.Remark != "" {
-			g.remarks = append(g.remarks, name+": "+k.origin.Remark+".")
+			g.remarks = append(g.remarks, k.name+": "+k.origin.Remark+".")
 		}
 	}
 	slices.SortStableFunc(groups, func(a, b group) int { return b.blocks - a.blocks })
@@ -306,6 +306,9 @@ func origins(blocks []block) string {
 // interval prints the time of a measurement. Midnight stands for a day whose time is not known.
 func interval(from, to time.Time) string {
 	const day, clock = "2 January 2006", "15:04"
+	if from.IsZero() {
+		return "not recorded"
+	}
 	from, to = from.UTC(), to.UTC()
 	first, last := from.Format(day), to.Format(day)
 	if from.Truncate(24*time.Hour).Equal(from) && to.Truncate(24*time.Hour).Equal(to) {
