@@ -83,7 +83,7 @@ func processCPU() (time.Duration, error) {
 
 // probeTraffic runs the bridge alternately with and without the probe.
 func (b *session) probeTraffic() error {
-	const pairs = 12
+	pairs := b.rounds(12)
 	var with, without []float64
 	for i := range pairs {
 		for _, choice := range []condition.Choice{condition.Any, condition.Off} {

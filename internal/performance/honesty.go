@@ -35,9 +35,9 @@ func (v tally) share(n int) float64 { return float64(n) / float64(v.tests) }
 // system runs against itself.
 func (b *session) honesty() error {
 	var all tally
-	alarmed := 0
+	alarmed, runs := 0, b.rounds(b.runs)
 	var noise []*model.Report
-	for i := range b.runs {
+	for i := range runs {
 		r, err := b.suite(fmt.Sprintf("aa-%d", i), "aa")
 		if err != nil {
 			return err
@@ -59,8 +59,8 @@ func (b *session) honesty() error {
 		return fmt.Errorf("the run of suite aa has no comparison")
 	}
 	within := func(share float64) bool { return share >= 0.01 && share <= 0.09 }
-	b.row(fmt.Sprintf("`aa` %d times: %d tests, p ≤ 0.05 before the correction (the interval excludes 1)", b.runs, all.tests), "1–9 %", fmt.Sprintf("%d (%.1f %%)", all.alone, 100*all.share(all.alone)), within(all.share(all.alone)))
-	b.row("the same runs: a difference is claimed after the correction", "≤ 9 %", fmt.Sprintf("%d of %d", alarmed, b.runs), float64(alarmed) <= 0.09*float64(b.runs))
+	b.row(fmt.Sprintf("`aa` %d times: %d tests, p ≤ 0.05 before the correction (the interval excludes 1)", runs, all.tests), "1–9 %", fmt.Sprintf("%d (%.1f %%)", all.alone, 100*all.share(all.alone)), within(all.share(all.alone)))
+	b.row("the same runs: a difference is claimed after the correction", "≤ 9 %", fmt.Sprintf("%d of %d", alarmed, runs), float64(alarmed) <= 0.09*float64(runs))
 	return b.keepNoise(noise)
 }
 
@@ -149,9 +149,10 @@ func (b *session) power() error {
 	if file, err = b.slowdowns(slowdown * perByte); err != nil {
 		return err
 	}
+	runs := b.rounds(b.runs)
 	var loop, link tally
 	var ratios []float64
-	for i := range b.runs {
+	for i := range runs {
 		r, err := b.suite(fmt.Sprintf("slowdown-%d", i), file)
 		if err != nil {
 			return err
@@ -161,7 +162,7 @@ func (b *session) power() error {
 			case c.Subject == "slower/loop" && c.Metric == sample.ReceiverCPUPerByte:
 				loop.add(c)
 				ratios = append(ratios, c.Ratio.Median)
-				fmt.Fprintf(os.Stderr, "run %d of %d: the receiver's CPU per byte is %.3f× [%.3f, %.3f], %s\n", i+1, b.runs, c.Ratio.Median, c.Ratio.Low, c.Ratio.High, c.Verdict)
+				fmt.Fprintf(os.Stderr, "run %d of %d: the receiver's CPU per byte is %.3f× [%.3f, %.3f], %s\n", i+1, runs, c.Ratio.Median, c.Ratio.Low, c.Ratio.High, c.Verdict)
 			case c.Subject == "slower/link" && c.Metric == sample.Throughput:
 				link.add(c)
 			}

@@ -100,6 +100,14 @@ func main() {
 	}
 }
 
+// rounds returns how often a part repeats a measurement: all times, or once with -short.
+func (b *session) rounds(all int) int {
+	if b.short {
+		return 1
+	}
+	return all
+}
+
 func names(parts []part) (list []string) {
 	for _, p := range parts {
 		list = append(list, p.name)
@@ -205,6 +213,7 @@ func (b *session) measure(chosen []part) (failed error) {
 				return fmt.Errorf("%s: %w: run the same command to continue", p.name, context.Cause(b.ctx))
 			}
 			failures = append(failures, fmt.Sprintf("%s: %v", p.name, err))
+			fmt.Fprintln(os.Stderr, failures[len(failures)-1])
 		}
 		fmt.Fprintf(os.Stderr, "== %s: %s\n", p.name, time.Since(start).Round(time.Second))
 	}

@@ -94,7 +94,7 @@ func (b *session) upAndDown(sc *suite.Scenario) (up, down float64, err error) {
 // window, and the engine's memory.
 func (b *session) observers() error {
 	db := filepath.Join(b.scratch, "observers.db")
-	cmd := exec.Command(b.program, "run", "quick", "--scenario", "bridge", "--trials", "3", "--db", db, "--out", filepath.Join(b.scratch, "observers"))
+	cmd := exec.CommandContext(b.ctx, b.program, b.brief("run", "quick", "--scenario", "bridge", "--trials", "3", "--db", db, "--out", filepath.Join(b.scratch, "observers"))...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w\n%s", err, out)
 	}

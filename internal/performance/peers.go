@@ -15,7 +15,7 @@ import (
 // peers measures two times for every system: to bring up the testbed and prove its
 // connectivity, and to remove it. It also lists leftover namespaces and files.
 func (b *session) peers() error {
-	const times = 5
+	times := b.rounds(5)
 	const target = 10 * time.Second
 	out, err := exec.Command(b.program, "run", "systems", "--dry-run").Output()
 	if err != nil {

@@ -123,9 +123,7 @@ func (b *session) stored(name string, command []string) (*model.Report, error) {
 		return nil, err
 	}
 	if r == nil || r.Run.Environment.Revision != b.revision || r.Run.Status == sample.Empty {
-		if command = append(command, "--name", name); b.short {
-			command = append(command, "--trials", "2", "--duration", "200ms", "--gates", "warn")
-		}
+		command = b.brief(append(command, "--name", name)...)
 	} else if r.Run.Status != sample.Complete {
 		command = []string{"run", "--resume", r.Run.ID}
 	} else {
@@ -143,6 +141,14 @@ func (b *session) stored(name string, command []string) (*model.Report, error) {
 	}
 	b.measured.runs = append(b.measured.runs, r)
 	return r, nil
+}
+
+// brief returns a command of windtunnel that measures. With -short its trials are few and short, and all count.
+func (b *session) brief(command ...string) []string {
+	if b.short {
+		return append(command, "--trials", "2", "--duration", "200ms", "--gates", "warn")
+	}
+	return command
 }
 
 // newest returns the report of the latest run with this name in a store; nil if there is none.

@@ -6,9 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"golang.org/x/perf/benchfmt"
+
+	"windtunnel/lab/units"
 )
 
 // vrouter runs the Go benchmarks of vrouter: time per packet, time to write routes,
@@ -89,18 +92,22 @@ func (b *session) verifier() error {
 	return nil
 }
 
-// fuzz sends ten million random and mutated packets through the programs.
+// fuzz sends ten million packets of each kind through the programs: random and mutated ones, and hostile ones.
 func (b *session) fuzz() error {
-	os.Setenv("VROUTER_FUZZ_PACKETS", "10000000")
+	packets := 10_000_000
+	if b.short {
+		packets = 100_000
+	}
+	os.Setenv("VROUTER_FUZZ_PACKETS", strconv.Itoa(packets))
 	defer os.Unsetenv("VROUTER_FUZZ_PACKETS")
 	out, err := goTest("./vrouter/datapath", "-run", "TestEveryPacketHasOneEnd", "-v", "-timeout", "60m")
 	found := regexp.MustCompile(`\{Received:.*\}`).Find(out)
-	b.row("10,000,000 random and mutated packets, each with one end, sums equal", "all", string(found), err == nil && found != nil)
+	b.row(units.FormatCount(float64(packets))+" random and mutated packets, each with one end, sums equal", "all", string(found), err == nil && found != nil)
 	verdict := "all agree"
 	if _, err = goTest("./vrouter/datapath", "-run", "Hostile", "-timeout", "60m"); err != nil {
 		verdict = err.Error()
 	}
-	b.row("10,000,000 hostile tunnel packets against a model of the rules", "none delivered that the model refuses", verdict, err == nil)
+	b.row(units.FormatCount(float64(packets))+" hostile tunnel packets against a model of the rules", "none delivered that the model refuses", verdict, err == nil)
 	return nil
 }
 
