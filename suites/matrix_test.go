@@ -11,7 +11,7 @@ import (
 // The suites that show every system in a matrix compare each with the bridge in every
 // workload.
 func TestMatricesHaveEveryWorkloadOfEverySystemBesideTheBridge(t *testing.T) {
-	for name, workloads := range map[string]int{"packets": 9, "loaded-latency": 9} {
+	for name, workloads := range map[string]int{"packets": 10, "loaded-latency": 9} {
 		p := plan(t, name)
 		parts := map[string][]string{}
 		for _, s := range p.Scenarios {
