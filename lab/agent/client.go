@@ -231,6 +231,7 @@ var slow = map[string]time.Duration{
 	"ConfigureGuest": bootTime,
 	"Attach":         2 * time.Minute, // daemons start one after the other; VMs boot
 	"ProfileStop":    time.Minute,     // symbols are resolved
+	"Change":         time.Minute,     // containers start on a busy machine
 	"Survey":         time.Minute,     // kernel features are tried, programs are asked for their versions
 	"Prepare":        time.Minute,     // a NIC that changes its namespace negotiates its link again
 }

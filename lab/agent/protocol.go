@@ -19,7 +19,7 @@ const ServiceName = "Agent"
 
 // Protocol is the version of the agent's calls and of their arguments. Increase it
 // with every change that an older or newer agent would misread.
-const Protocol = 5
+const Protocol = 6
 
 // Hello describes an agent and its node.
 type Hello struct {
@@ -48,6 +48,8 @@ type AttachArgs struct {
 	Programs   []string       // paths of the tools that will run in VMs
 	Containers []Container
 	Everywhere [][]Container // containers of every node, by node index
+	Change     suite.Change  // that calls of Change make; "": none
+	Spares     []Container   // by node index: the container that a change of ports connects; without a name: none
 }
 
 // Container describes a container to make on the node. If AttachArgs.Endpoint is a

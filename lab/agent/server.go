@@ -37,6 +37,7 @@ type Service struct {
 	series     *series
 	machine    machineMeters    // without meters if the agent of another node watches the machine
 	sampler    *profile.Sampler // set during a CPU profile
+	changes    changes
 
 	booting sync.Mutex
 	abandon context.CancelCauseFunc // ends the boot of guests; nil before the first boot
@@ -126,6 +127,9 @@ func (s *Service) Attach(args AttachArgs, reply *Attached) error {
 			n.Everywhere = append(n.Everywhere, system.NodeEndpoint{Node: node, Name: c.Name, V4: c.V4, V6: c.V6, MAC: c.MAC})
 		}
 	}
+	if err := s.prepareChanges(args, n); err != nil {
+		return err
+	}
 	if err := sys.Attach(n); err != nil {
 		return fmt.Errorf("attach %s: %w", sys.Name(), err)
 	}
@@ -188,7 +192,7 @@ func (s *Service) Detach(_ struct{}, _ *struct{}) error {
 	if s.system == nil {
 		return nil
 	}
-	errs := []error{s.stopGuests(), s.system.Detach(s.attached)}
+	errs := append(s.endChanges(), s.stopGuests(), s.system.Detach(s.attached))
 	if s.hasHome {
 		errs = append(errs, space.DeleteHome(s.attached.Name))
 		s.hasHome = false

@@ -199,6 +199,17 @@ func (c resolved) placeContainers(nodes int) [][]agent.Container {
 	return on
 }
 
+// spares returns another container for each node with containers.
+func spares(plan [][]agent.Container) []agent.Container {
+	list := make([]agent.Container, len(plan))
+	for node, containers := range plan {
+		if len(containers) > 0 {
+			list[node] = newContainer(node, len(containers)+1)
+		}
+	}
+	return list
+}
+
 // newContainer gives a container on a node its addresses. All containers share
 // one network: 10.31.NODE.NUMBER+1/16 and fd31:c::NODE:NUMBER+1/64. The first
 // address stays free for a router.
@@ -221,7 +232,10 @@ func (b *Bench) attach(ctx context.Context, plan [][]agent.Container) error {
 	return parallel.Each(nodes, func(i int, n testbed.Node) error {
 		args := n.Attachment()
 		args.System, args.Containers, args.Everywhere = b.scenario.System, plan[i], plan
-		args.Endpoint = b.scenario.Endpoint
+		args.Endpoint, args.Change = b.scenario.Endpoint, b.scenario.Workload.Change
+		if args.Change == suite.ChangePorts {
+			args.Spares = spares(plan)
+		}
 		for _, p := range b.scenario.tool.Programs() {
 			args.Programs = append(args.Programs, p.Name)
 		}

@@ -62,6 +62,14 @@ func (c resolved) unsupported() (why []string) {
 			why = append(why, err.Error())
 		}
 	}
+	if c.Workload.Change != "" {
+		if _, err := system.ChangeOf(c.system, c.Workload.Change); err != nil {
+			why = append(why, err.Error())
+		}
+		if c.Endpoint.Kind == suite.VM {
+			why = append(why, "the lab changes networks of containers only; use containers as endpoints, or remove change")
+		}
+	}
 	if !c.about.Publishes || c.Placement == suite.Colocated {
 		return why
 	}

@@ -42,6 +42,9 @@ func skip(sc *suite.Scenario, nodes int, x testbed.Executor, machines []*probe.F
 	if cut := sc.Fabric.Cut; cut >= sc.Timing.Duration && cut > 0 {
 		why = append(why, fmt.Sprintf("its link is cut after %v, and the measured part ends after %v; choose a longer duration", cut, sc.Timing.Duration))
 	}
+	if every := sc.Workload.ChangeEvery; every >= sc.Timing.Duration {
+		why = append(why, fmt.Sprintf("its network changes every %v, and the measured part ends after %v; choose a longer duration", every, sc.Timing.Duration))
+	}
 	c, err := resolve(sc)
 	if err != nil {
 		return err.Error()

@@ -80,9 +80,11 @@ func (b *Bench) run(ctx context.Context, t *toolRun) error {
 	if err != nil {
 		return errors.Join(err, t.keepOutputs(ctx))
 	}
+	changes := b.startChanges(ctx, started)
 	meterErr := m.window(ctx, started)
+	changed, changeErr := changes.finish()
 	err = t.finish(ctx, started)
-	if err := errors.Join(err, t.keepOutputs(ctx)); err != nil {
+	if err := errors.Join(changeErr, err, t.keepOutputs(ctx)); err != nil {
 		return err
 	}
 	meterErr = errors.Join(meterErr, m.listen(ctx), m.stop(ctx))
@@ -93,6 +95,7 @@ func (b *Bench) run(ctx context.Context, t *toolRun) error {
 	if err != nil {
 		return err
 	}
+	measurement.Metrics.Merge(changed)
 	return m.complete(measurement)
 }
 

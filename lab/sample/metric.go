@@ -58,6 +58,9 @@ const (
 	LostDatagrams      Metric = "lost_datagrams"        // UDP datagrams that were sent in the window and did not arrive
 	DatagramsSent      Metric = "datagrams_sent_per_s"
 	DatagramsReceived  Metric = "datagrams_received_per_s"
+	Changes            Metric = "changes"          // changes of the network in the measured part, and their reverses, on all nodes
+	ChangeTime         Metric = "change_ns"        // median time that a change, or its reverse, took
+	ChangeTimeMax      Metric = "change_ns_max"    // longest time that one took
 	Interruption       Metric = "interruption_ns"  // longest time in the window in which a stream received nothing: after a link is cut, the time to recover
 	Errors             Metric = "errors"           // failed socket calls, counted by the tool
 	ToolRetransmits    Metric = "tool_retransmits" // from the tool's output
@@ -198,6 +201,9 @@ var infos = []Info{
 	{PathLoss, "loss on the way", "1", -1, Datagrams | Percent},
 	{Reordered, "reordered datagrams", "1", -1, Datagrams},
 	{LostDatagrams, "lost datagrams", "packets", -1, Datagrams},
+	{Changes, "changes", "1", 0, 0},
+	{ChangeTime, "time of a change", "ns", -1, 0},
+	{ChangeTimeMax, "longest time of a change", "ns", -1, 0},
 	{Interruption, "longest interruption", "ns", -1, Streams},
 	{DatagramsSent, "datagrams sent", "1/s", +1, Datagrams},
 	{DatagramsReceived, "datagrams received", "1/s", +1, Datagrams},

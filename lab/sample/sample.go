@@ -90,6 +90,7 @@ const (
 	NoResult       FailureKind = "no-result"       // the tool ended without an error, but its output has no result
 	NoConnectivity FailureKind = "no-connectivity" // the proof of connectivity before the trial failed
 	SetupFailed    FailureKind = "setup-failed"    // the testbed or system did not come up
+	ChangeFailed   FailureKind = "change-failed"   // the network could not be changed while traffic passed
 	AgentLost      FailureKind = "agent-lost"      // a node's agent ended, or no longer answered
 	Invalid        FailureKind = "invalid-sample"  // figures that contradict each other
 	Unsupported    FailureKind = "unsupported"     // the tool or the kernel does not support the workload; a repeat cannot help

@@ -36,6 +36,9 @@ func checkWorkloads(j *journal, s *spec) {
 		checkRate(j, w.value)
 		checkLoss(j, w)
 		checkPace(j, w)
+		if v := w.value; v.keys.has("change_every") && !v.keys.has("change") {
+			j.fail(v.keys["change_every"], fmt.Sprintf("workload %q changes nothing, so change_every has no meaning", w.name), "set change: ports, or remove change_every")
+		}
 	}
 }
 

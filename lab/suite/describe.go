@@ -43,6 +43,7 @@ func (w Workload) String() string {
 		{w.Sendfile, "sendfile"},
 		{w.DSCP > 0, "DSCP " + w.DSCP.String()},
 		{w.IPVersion == 6, "IPv6"},
+		{w.Change != "", fmt.Sprintf("%s change every %s", w.Change, units.FormatDuration(float64(w.ChangeEvery)))},
 	} {
 		if extra.on {
 			s += ", " + extra.text

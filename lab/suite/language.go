@@ -110,6 +110,7 @@ var (
 	directed   = []Kind{TCPStream, UDPStream, TCPRR} // TCPRR has the direction of its load
 	directions = []Direction{Forward, Reverse, Both}
 	placements = []Placement{TwoNodes, Colocated, Gateway}
+	changes    = []Change{ChangePorts, ChangeNodes, ChangeRoutes, ChangePolicies}
 	profiles   = []Offload{OffloadNone, OffloadTCP, OffloadTunnel}
 )
 
@@ -154,6 +155,7 @@ const (
 	leastMTUv6     = 1280 // RFC 8200
 	mostMTU        = 65535
 	leastDuration  = 100 * time.Millisecond
+	leastChange    = 10 * time.Millisecond // between changes
 	mostDuration   = 24 * time.Hour
 	mostMargin     = 10 * time.Minute // warmup and cooldown
 )
@@ -179,6 +181,7 @@ const (
 	defaultWarmup   = 500 * time.Millisecond
 	defaultDuration = 2 * time.Second
 	defaultCooldown = 200 * time.Millisecond
+	defaultChange   = 100 * time.Millisecond
 )
 
 const nameRemedy = `use up to 40 letters, digits, ".", "_" and "-", and start with a letter or digit`
@@ -263,6 +266,8 @@ var workloadKeys = mapping[workloadSpec]{
 		setOr("of_capacity", fraction(leastShare, 1), func(w *workloadSpec) *float64 { return &w.OfCapacity }, 0, "The pace as a share of the requests per second that go through one after another, such as 50%; the tool measures them before each trial. Not with pace, load or several pairs; builtin tool only.").only(requests...),
 		setOr("receiver_work", amount(mostWork), func(w *workloadSpec) *float64 { return &w.ReceiverWork }, 0, "CPU time in ns that the receiver spends on each byte after reading it, as an application does; builtin tool only.").only(TCPStream),
 		setOr("dscp", codepoint, func(w *workloadSpec) *DSCP { return &w.DSCP }, 0, "DSCP of the packets that both ends send: a name, such as EF, AF41 or CS1, or a number. The wire reads the DSCP of the frames, and a trial with another one has a flag."),
+		set("change", choice(changes...), func(w *workloadSpec) *Change { return &w.Change }, "Change the network on each node with endpoints while the traffic is measured, and undo the change at the next time. ports: a container joins. nodes: another node joins. routes: a route to an unused address. policies: more rules for other addresses. A system without such changes is skipped. Default: none."),
+		setOr("change_every", span(leastChange, mostDuration), func(w *workloadSpec) *time.Duration { return &w.ChangeEvery }, defaultChange, "Time from the begin of a change to the begin of the next. If a change takes longer, the next one follows at once. Needs change."),
 		setOr("ip_version", oneOf(4, 6), func(w *workloadSpec) *int { return &w.IPVersion }, 4, "4 or 6."),
 		set("timing", timingKeys, func(w *workloadSpec) *timingSpec { return &w.timing }, "Overrides the suite's timing key by key."),
 	},

@@ -161,6 +161,16 @@ const (
 	Both    Direction = "both"    // both at once
 )
 
+// Change is a kind of change in the network under test, which does not concern the measured traffic.
+type Change string
+
+const (
+	ChangePorts    Change = "ports"    // a container joins the network of each node, and leaves it
+	ChangeNodes    Change = "nodes"    // each node gets another node as a peer, and loses it
+	ChangeRoutes   Change = "routes"   // each node gets a route to an address without traffic, and loses it
+	ChangePolicies Change = "policies" // the rules of the endpoints' ports get more rules for other addresses, and lose them
+)
+
 // LargestIMIX is the payload of the largest datagrams of an Internet mix, bytes. It fits a tunnel on a fabric of MTU 1500.
 const LargestIMIX = 1400
 
@@ -194,6 +204,10 @@ type Workload struct {
 	// Load is the number of TCP streams that run beside the request/response in each
 	// direction of Direction; 0 for streams.
 	Load int `json:"load_streams,omitempty"`
+	// Change is the change that the lab makes in the network while the traffic is measured, and
+	// undoes at the next time, every ChangeEvery; "": none.
+	Change      Change        `json:"change,omitempty"`
+	ChangeEvery time.Duration `json:"change_every_ns,omitempty"`
 	// ReceiverWork is the additional CPU time that the receiver of a TCP stream spends
 	// on each byte, in ns. It simulates an application, or a known slowdown that the
 	// lab must find.

@@ -42,6 +42,9 @@ func workloadOf(w named[workloadSpec]) Workload {
 			out.Direction = ""
 		}
 	}
+	if out.Change == "" {
+		out.ChangeEvery = 0
+	}
 	if !w.value.keys.has("buffer") {
 		switch out.Kind {
 		case TCPStream:

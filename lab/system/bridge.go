@@ -6,6 +6,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"windtunnel/lab/program"
+	"windtunnel/lab/suite"
 )
 
 // Bridge puts the containers of each node on a Linux bridge, with the fabric device
@@ -36,6 +37,9 @@ func (Bridge) Attach(n *Node) error {
 func (Bridge) Detach(n *Node) error {
 	return errors.Join(disconnectContainers(n), n.Space.Remove(bridgeDevice))
 }
+
+// Changes implements Changer.
+func (b Bridge) Changes() map[suite.Change]Change { return bridgePorts(b) }
 
 func (Bridge) Devices(n *Node) []Device {
 	return hops(n, vifName, bridgeHop)

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"windtunnel/lab/program"
+	"windtunnel/lab/suite"
 )
 
 // BridgeNAT puts the containers of the first node on a Linux bridge. The node's kernel routes their
@@ -46,5 +47,8 @@ func routeOutside(n *Node) error {
 func (BridgeNAT) Detach(n *Node) error {
 	return errors.Join(removeRules(n, nil), disconnectRouted(n), removeRoutes(n))
 }
+
+// Changes implements Changer.
+func (b BridgeNAT) Changes() map[suite.Change]Change { return routedPorts(b) }
 
 func (BridgeNAT) Devices(n *Node) []Device { return Bridge{}.Devices(n) }

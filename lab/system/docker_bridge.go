@@ -3,9 +3,11 @@ package system
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"windtunnel/lab/program"
+	"windtunnel/lab/suite"
 )
 
 // DockerBridge is the network of a plain `docker network create` and `docker run`:
@@ -70,22 +72,42 @@ func (DockerBridge) Attach(n *Node) error {
 // options of `docker run`. The network's devices are in the node's namespace.
 func (d dockerd) dualStack(options ...string) error {
 	for _, e := range d.node.Endpoints {
-		if err := d.container(e, append(options, "--ip6", e.V6.Addr().String())...); err != nil {
-			return err
-		}
-		if err := e.Space.Reconnect(EndpointDevice, e.V6); err != nil {
-			return err
-		}
-		vif, err := vifOf(d.node, e)
-		if err != nil {
-			return err
-		}
-		if err := steer(d.node, d.node.Space, vif, 1); err != nil {
+		if err := d.dualStackContainer(e, options...); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+func (d dockerd) dualStackContainer(e Endpoint, options ...string) error {
+	if err := d.container(e, append(options, "--ip6", e.V6.Addr().String())...); err != nil {
+		return err
+	}
+	if err := e.Space.Reconnect(EndpointDevice, e.V6); err != nil {
+		return err
+	}
+	vif, err := vifOf(d.node, e)
+	if err != nil {
+		return err
+	}
+	return steer(d.node, d.node.Space, vif, 1)
+}
+
+// dockerPorts has the change of systems with Docker: `docker run` and `docker rm`.
+func dockerPorts(run func(d dockerd, e Endpoint, options ...string) error) map[suite.Change]Change {
+	return map[suite.Change]Change{suite.ChangePorts: joins(
+		func(n *Node, e Endpoint) error { return run(dockerOf(n), e) },
+		func(n *Node, e Endpoint) error {
+			_, err := dockerOf(n).run("rm", "--force", e.Name)
+			if err != nil && strings.Contains(err.Error(), "No such container") {
+				return nil
+			}
+			return err
+		})}
+}
+
+// Changes implements Changer.
+func (DockerBridge) Changes() map[suite.Change]Change { return dockerPorts(dockerd.dualStackContainer) }
 
 func (DockerBridge) Detach(n *Node) error { return dockerOf(n).down() }
 

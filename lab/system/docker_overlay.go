@@ -11,6 +11,7 @@ import (
 
 	"windtunnel/lab/program"
 	"windtunnel/lab/space"
+	"windtunnel/lab/suite"
 )
 
 // DockerOverlay is Docker Swarm's overlay network: a dockerd on each node, all in
@@ -149,6 +150,16 @@ func dockerOverlaySpace(d dockerd) (string, error) {
 		return "", fmt.Errorf("find the namespace of Docker's overlay %s: want 1 namespace, found %q", id, names)
 	}
 	return names[0], nil
+}
+
+// Changes implements Changer.
+func (o DockerOverlay) Changes() map[suite.Change]Change {
+	return dockerPorts(func(d dockerd, e Endpoint, _ ...string) error {
+		if err := d.container(e); err != nil {
+			return err
+		}
+		return o.steer(d)
+	})
 }
 
 func (DockerOverlay) Detach(n *Node) error { return dockerOf(n).down() }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"windtunnel/lab/program"
+	"windtunnel/lab/suite"
 )
 
 // EVPN is a Linux bridge with the kernel's VXLAN device on each node. FRR fills the
@@ -60,7 +61,7 @@ func (e EVPN) bringUp(n *Node) error {
 	if err := startFRR(n, "", bgpConfig(n.Underlay[n.Index], others(n))); err != nil {
 		return err
 	}
-	return e.announce(n)
+	return e.announce(n.Endpoints...)
 }
 
 // addEVPNTunnel creates the VXLAN device as a port of a bridge. The device and the
@@ -83,16 +84,26 @@ func addEVPNTunnel(n *Node, bridge string, vni, mtu int) error {
 	return n.Space.Up(vxlanDevice)
 }
 
-// announce sends a gratuitous ARP from every container. The bridge learns the
+// announce sends a gratuitous ARP from each container. The bridge learns the
 // container's MAC address from this frame, and bgpd announces the address to the
 // other nodes.
-func (EVPN) announce(n *Node) error {
-	for _, e := range n.Endpoints {
+func (EVPN) announce(es ...Endpoint) error {
+	for _, e := range es {
 		if err := e.Space.Do(func() error { return gratuitousARP(e.MAC, e.V4.Addr()) }); err != nil {
 			return fmt.Errorf("announce container %s: %w", e.Name, err)
 		}
 	}
 	return nil
+}
+
+// Changes implements Changer.
+func (e EVPN) Changes() map[suite.Change]Change {
+	return map[suite.Change]Change{suite.ChangePorts: joins(func(n *Node, c Endpoint) error {
+		if err := connectContainer(n, c, MTU(e, n.MTU)); err != nil {
+			return err
+		}
+		return e.announce(c)
+	}, removeVif)}
 }
 
 // gratuitousARP broadcasts the address of the container's device from the

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"windtunnel/lab/program"
+	"windtunnel/lab/suite"
 )
 
 // Flannel runs flanneld on each node, with one of its backends, and etcd as the
@@ -155,6 +156,9 @@ func (f Flannel) Detach(n *Node) error {
 	}
 	return errors.Join(append(errs, removeRoutes(n))...)
 }
+
+// Changes implements Changer.
+func (f Flannel) Changes() map[suite.Change]Change { return routedPorts(f) }
 
 func (f Flannel) Devices(n *Node) []Device {
 	if tunnel := flannelTunnels[f.Backend]; tunnel != "" {

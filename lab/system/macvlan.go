@@ -6,6 +6,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"windtunnel/lab/program"
+	"windtunnel/lab/suite"
 )
 
 // Macvlan gives each container a macvlan device (bridge mode) on the fabric
@@ -18,32 +19,43 @@ func (Macvlan) About() About {
 }
 func (Macvlan) Needs() ([]string, []program.Program) { return []string{"macvlan"}, nil }
 
-func (Macvlan) Attach(n *Node) error {
-	parent, err := n.Space.Link(n.Fabric[0])
-	if err != nil {
-		return err
-	}
+func (m Macvlan) Attach(n *Node) error {
 	for _, e := range n.Endpoints {
-		attrs := netlink.NewLinkAttrs()
-		attrs.Name, attrs.MTU, attrs.HardwareAddr = EndpointDevice, n.MTU, e.MAC
-		attrs.ParentIndex = parent.Attrs().Index
-		attrs.Namespace = netlink.NsFd(e.Space.NS)
-		if err := n.Space.Add(&netlink.Macvlan{LinkAttrs: attrs, Mode: netlink.MACVLAN_MODE_BRIDGE}); err != nil {
-			return err
-		}
-		if err := bringUp(n, e); err != nil {
+		if err := m.connect(n, e); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (Macvlan) Detach(n *Node) error {
+func (Macvlan) connect(n *Node, e Endpoint) error {
+	parent, err := n.Space.Link(n.Fabric[0])
+	if err != nil {
+		return err
+	}
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU, attrs.HardwareAddr = EndpointDevice, n.MTU, e.MAC
+	attrs.ParentIndex = parent.Attrs().Index
+	attrs.Namespace = netlink.NsFd(e.Space.NS)
+	if err := n.Space.Add(&netlink.Macvlan{LinkAttrs: attrs, Mode: netlink.MACVLAN_MODE_BRIDGE}); err != nil {
+		return err
+	}
+	return bringUp(n, e)
+}
+
+func (Macvlan) disconnect(_ *Node, e Endpoint) error { return e.Space.Remove(EndpointDevice) }
+
+func (m Macvlan) Detach(n *Node) error {
 	var errs []error
 	for _, e := range n.Endpoints {
-		errs = append(errs, e.Space.Remove(EndpointDevice))
+		errs = append(errs, m.disconnect(n, e))
 	}
 	return errors.Join(errs...)
+}
+
+// Changes implements Changer.
+func (m Macvlan) Changes() map[suite.Change]Change {
+	return map[suite.Change]Change{suite.ChangePorts: joins(m.connect, m.disconnect)}
 }
 
 func (Macvlan) Devices(n *Node) []Device {

@@ -9,6 +9,7 @@ import (
 
 	"windtunnel/lab/program"
 	"windtunnel/lab/space"
+	"windtunnel/lab/suite"
 )
 
 // OVS is Open vSwitch on each node: a learning bridge with the containers' devices
@@ -112,10 +113,31 @@ func (o OVS) Detach(n *Node) error {
 	return errors.Join(errs...)
 }
 
+// Changes implements Changer.
+func (o OVS) Changes() map[suite.Change]Change {
+	return map[suite.Change]Change{suite.ChangePorts: joins(func(n *Node, e Endpoint) error {
+		path := ovsUserspace
+		if o.inKernel(n) {
+			path = ovsKernel
+		}
+		if err := o.connect(n, e, path); err != nil {
+			return err
+		}
+		return configureOVS(n, "add-port", ovsBridge, vifName(e))
+	}, func(n *Node, e Endpoint) error {
+		return errors.Join(configureOVS(n, "--if-exists", "del-port", ovsBridge, vifName(e)), removeVif(n, e))
+	})}
+}
+
+// inKernel reports whether the attached system switches in the kernel.
+func (OVS) inKernel(n *Node) bool {
+	return n.Space.Settings().Others[ovsDatapathKey] == ovsKernel.String()
+}
+
 // Devices implements System. It omits the bridges' internal ports: the containers'
 // frames do not pass them.
 func (o OVS) Devices(n *Node) []Device {
-	if n.Space.Settings().Others[ovsDatapathKey] == ovsKernel.String() {
+	if o.inKernel(n) {
 		return hops(n, vifName, tunnelHop(ovsKernelTunnel[o.Tunnel]))
 	}
 	return hops(n, vifName)

@@ -55,20 +55,28 @@ func connectRouted(n *Node, mtu int) error {
 			return err
 		}
 	}
-	for i := range n.Endpoints {
-		e := n.Endpoints[i]
-		e.V4, e.V6 = netip.PrefixFrom(e.V4.Addr(), v4.Bits()), netip.PrefixFrom(e.V6.Addr(), v6.Bits())
-		if err := connectContainer(n, e, mtu); err != nil {
+	for _, e := range n.Endpoints {
+		if err := connectRoutedContainer(n, e, mtu); err != nil {
 			return err
 		}
-		for _, subnet := range []netip.Prefix{v4, v6} {
-			if e.Guest != nil {
-				e.Guest.Config.Gateways = append(e.Guest.Config.Gateways, gateway(subnet).Addr())
-				continue
-			}
-			if err := routeAll(e.Space, gateway(subnet).Addr()); err != nil {
-				return err
-			}
+	}
+	return nil
+}
+
+// connectRoutedContainer connects a container to the node's bridge, and sets its default routes.
+func connectRoutedContainer(n *Node, e Endpoint, mtu int) error {
+	v4, v6 := routedSubnets(n.Index)
+	e.V4, e.V6 = netip.PrefixFrom(e.V4.Addr(), v4.Bits()), netip.PrefixFrom(e.V6.Addr(), v6.Bits())
+	if err := connectContainer(n, e, mtu); err != nil {
+		return err
+	}
+	for _, subnet := range []netip.Prefix{v4, v6} {
+		if e.Guest != nil {
+			e.Guest.Config.Gateways = append(e.Guest.Config.Gateways, gateway(subnet).Addr())
+			continue
+		}
+		if err := routeAll(e.Space, gateway(subnet).Addr()); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -127,6 +127,10 @@ type Node struct {
 	// Everywhere has the containers of all nodes, including this one, for systems
 	// with a control plane.
 	Everywhere []NodeEndpoint
+	// Spare is the container that a change of ports connects, and Spares has those of all nodes.
+	// Without such changes there are none.
+	Spare  Endpoint
+	Spares []NodeEndpoint
 
 	daemons []*running
 }

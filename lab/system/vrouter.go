@@ -106,6 +106,7 @@ type (
 		Nodes    []vrouterNode    `json:"nodes"`
 		Networks []vrouterNetwork `json:"networks"`
 		Ports    []vrouterPort    `json:"ports"`
+		Routes   []vrouterRoute   `json:"routes,omitempty"`
 		Policies []vrouterPolicy  `json:"policies,omitempty"`
 	}
 	vrouterNode struct {
@@ -128,6 +129,11 @@ type (
 		Attach   map[string]string `json:"attach"`
 		Policies []string          `json:"policies,omitempty"`
 	}
+	vrouterRoute struct {
+		Network string              `json:"network"`
+		Prefix  netip.Prefix        `json:"prefix"`
+		Via     []map[string]string `json:"via"`
+	}
 	vrouterConfig struct {
 		Node     string   `json:"node"`
 		Socket   string   `json:"socket"`
@@ -148,28 +154,37 @@ type (
 
 func (v VRouter) state(n *Node) vrouterState {
 	s := vrouterState{Networks: []vrouterNetwork{{Name: "lab", ID: 1}}, Policies: v.policies()}
-	var policies []string
-	for _, p := range s.Policies {
-		policies = append(policies, p.Name)
-	}
 	for i, addr := range n.Underlay {
-		node := vrouterNode{Name: vrouterNodeName(n, i), Underlay: []netip.Addr{addr}, Encapsulations: []string{v.Encap}}
-		if v.Encap == vrouterTranslated {
-			node.Underlay, node.Encapsulations, node.Locator = []netip.Addr{vrouterUnderlay6(i).Addr()}, []string{"direct", "vxlan"}, vrouterLocator(i)
-		}
-		s.Nodes = append(s.Nodes, node)
+		s.Nodes = append(s.Nodes, v.node(n, i, addr))
 	}
 	for _, p := range n.Everywhere {
 		if len(s.Networks[0].Subnets) == 0 {
 			s.Networks[0].Subnets = []netip.Prefix{p.V4.Masked(), p.V6.Masked()}
 		}
-		s.Ports = append(s.Ports, vrouterPort{
-			Name: fmt.Sprintf("n%d%s", p.Node, p.Name), Network: "lab", Node: vrouterNodeName(n, p.Node),
-			MAC: p.MAC.String(), IPs: []netip.Addr{p.V4.Addr(), p.V6.Addr()},
-			Attach: vrouterAttachment(n, p), Policies: policies,
-		})
+		s.Ports = append(s.Ports, v.port(n, p))
 	}
 	return s
+}
+
+// node returns node i, whose underlay address is addr.
+func (v VRouter) node(n *Node, i int, addr netip.Addr) vrouterNode {
+	node := vrouterNode{Name: vrouterNodeName(n, i), Underlay: []netip.Addr{addr}, Encapsulations: []string{v.Encap}}
+	if v.Encap == vrouterTranslated {
+		node.Underlay, node.Encapsulations, node.Locator = []netip.Addr{vrouterUnderlay6(i).Addr()}, []string{"direct", "vxlan"}, vrouterLocator(i)
+	}
+	return node
+}
+
+func (v VRouter) port(n *Node, p NodeEndpoint) vrouterPort {
+	var policies []string
+	for _, p := range v.policies() {
+		policies = append(policies, p.Name)
+	}
+	return vrouterPort{
+		Name: fmt.Sprintf("n%d%s", p.Node, p.Name), Network: "lab", Node: vrouterNodeName(n, p.Node),
+		MAC: p.MAC.String(), IPs: []netip.Addr{p.V4.Addr(), p.V6.Addr()},
+		Attach: vrouterAttachment(n, p), Policies: policies,
+	}
 }
 
 // vrouterNodeName returns vrouter's name of node i, which is the name of the node's
@@ -213,8 +228,8 @@ func (v VRouter) Attach(n *Node) error {
 	if v.Checksum {
 		config.Checksum = "on"
 	}
-	if err := errors.Join(writeJSON(filepath.Join(home, "node.yaml"), config), writeJSON(filepath.Join(home, "state.yaml"), v.state(n))); err != nil {
-		return fmt.Errorf("write vrouter's files: %w", err)
+	if err := writeJSON(filepath.Join(home, "node.yaml"), config); err != nil {
+		return fmt.Errorf("write vrouter's configuration: %w", err)
 	}
 	for _, e := range n.Endpoints {
 		if e.Guest == nil {
@@ -242,7 +257,7 @@ func (v VRouter) Attach(n *Node) error {
 	if err := n.start(agent); err != nil {
 		return err
 	}
-	if err := vrouterRun(path, "--socket", vrouterSocket(n), "apply", "-f", filepath.Join(home, "state.yaml")); err != nil {
+	if err := vrouterApply(path, n, v.state(n)); err != nil {
 		return err
 	}
 	for _, e := range n.Endpoints {
@@ -257,6 +272,15 @@ func (v VRouter) Attach(n *Node) error {
 		return awaitTranslation(path, n)
 	}
 	return nil
+}
+
+// vrouterApply makes a state the desired state of the node.
+func vrouterApply(program string, n *Node, s vrouterState) error {
+	file := filepath.Join(space.Home(n.Name), "state.yaml")
+	if err := writeJSON(file, s); err != nil {
+		return fmt.Errorf("write vrouter's desired state: %w", err)
+	}
+	return vrouterRun(program, "--socket", vrouterSocket(n), "apply", "-f", file)
 }
 
 func vrouterRun(program string, args ...string) error {

@@ -10,6 +10,7 @@ import (
 
 	"windtunnel/lab/program"
 	"windtunnel/lab/space"
+	"windtunnel/lab/suite"
 )
 
 // VRouterDocker is vrouter with Docker. Each node runs a vrouter agent and vrouter's
@@ -134,6 +135,11 @@ func (VRouterDocker) Detach(n *Node) error {
 		errs = append(errs, err)
 	}
 	return errors.Join(append(errs, dockerOf(n).down())...)
+}
+
+// Changes implements Changer.
+func (VRouterDocker) Changes() map[suite.Change]Change {
+	return dockerPorts(dockerd.dualStackContainer)
 }
 
 func (VRouterDocker) Devices(n *Node) []Device {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"windtunnel/lab/program"
+	"windtunnel/lab/suite"
 )
 
 // VXLAN is the kernel's VXLAN device (RFC 7348) behind a Linux bridge on each
@@ -83,6 +84,9 @@ func (VXLAN) replicate(n *Node) error {
 func (VXLAN) Detach(n *Node) error {
 	return errors.Join(disconnectContainers(n), n.Space.Remove(vxlanDevice), n.Space.Remove(bridgeDevice))
 }
+
+// Changes implements Changer.
+func (v VXLAN) Changes() map[suite.Change]Change { return bridgePorts(v) }
 
 func (VXLAN) Devices(n *Node) []Device {
 	return hops(n, vifName, bridgeHop, tunnelHop(vxlanDevice))

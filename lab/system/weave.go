@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"windtunnel/lab/program"
+	"windtunnel/lab/suite"
 )
 
 // Weave is Weave Net without its fast datapath. On each node a router in user space, weaver,
@@ -59,19 +60,28 @@ func (Weave) Needs() ([]string, []program.Program) {
 }
 
 func (w Weave) Attach(n *Node) error {
-	mtu := MTU(w, n.MTU)
-	if err := addBridge(n, bridgeDevice, mtu); err != nil {
+	if err := addBridge(n, bridgeDevice, MTU(w, n.MTU)); err != nil {
 		return err
 	}
-	if err := connectContainers(n, mtu); err != nil {
-		return err
-	}
-	for _, e := range n.Endpoints { // weaver reads the frames from a packet socket
-		if err := e.Space.Offloads(EndpointDevice, userspaceOffloads); err != nil {
+	for _, e := range n.Endpoints {
+		if err := w.connect(n, e); err != nil {
 			return err
 		}
 	}
 	return w.startRouter(n)
+}
+
+// connect connects a container to the node's bridge. weaver reads its frames from a packet socket.
+func (w Weave) connect(n *Node, e Endpoint) error {
+	if err := connectContainer(n, e, MTU(w, n.MTU)); err != nil {
+		return err
+	}
+	return e.Space.Offloads(EndpointDevice, userspaceOffloads)
+}
+
+// Changes implements Changer.
+func (w Weave) Changes() map[suite.Change]Change {
+	return map[suite.Change]Change{suite.ChangePorts: joins(w.connect, removeVif)}
 }
 
 // startRouter starts weaver and waits until it has connected to all other nodes.

@@ -19,6 +19,7 @@ import (
 
 	"windtunnel/lab/probe"
 	"windtunnel/lab/program"
+	"windtunnel/lab/suite"
 )
 
 // WireGuard routes the containers' packets into encrypted tunnels between the nodes.
@@ -189,6 +190,9 @@ func (WireGuard) Detach(n *Node) error {
 	}
 	return errors.Join(append(errs, disconnectRouted(n))...)
 }
+
+// Changes implements Changer.
+func (w WireGuard) Changes() map[suite.Change]Change { return routedPorts(w) }
 
 func (WireGuard) Devices(n *Node) []Device {
 	return hops(n, vifName, bridgeHop, tunnelHop(wireGuardDevice))

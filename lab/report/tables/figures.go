@@ -142,8 +142,12 @@ func columns(r *model.Report, rows []*model.Scenario, exchange bool) (list []Col
 	if slices.ContainsFunc(rows, func(s *model.Scenario) bool { return s.Endpoint.HostVNIC }) {
 		add(sample.HostThroughput, sample.HostShare)
 	}
-	if slices.ContainsFunc(rows, func(s *model.Scenario) bool { return s.Fabric.Cut > 0 }) {
+	changes := slices.ContainsFunc(rows, func(s *model.Scenario) bool { return s.Workload.Change != "" })
+	if changes || slices.ContainsFunc(rows, func(s *model.Scenario) bool { return s.Fabric.Cut > 0 }) {
 		add(sample.Interruption, sample.LostDatagrams)
+	}
+	if changes {
+		add(sample.Changes, sample.ChangeTime, sample.ChangeTimeMax)
 	}
 	add(sample.DSCPShare, sample.Retransmits, sample.Errors)
 	if !exchange {
