@@ -18,7 +18,6 @@ type changes struct {
 	sync.Mutex
 	of   system.Change
 	node *system.Node // nil: no changes
-	made bool         // and not undone
 }
 
 // prepareChanges makes what the changes of the workload need.
@@ -52,49 +51,31 @@ func (s *Service) prepareChanges(args AttachArgs, n *system.Node) error {
 	return nil
 }
 
-// Change changes the node's network, or undoes the change. The reply is the time that this took.
+// Change changes the node's network, or undoes the change. The reply is the time that this took. The
+// programs of a change have normal priority, also while the agent's threads have a higher one.
 func (s *Service) Change(undo bool, took *time.Duration) error {
-	c := &s.changes
-	c.Lock()
-	defer c.Unlock()
-	if c.node == nil {
+	s.changes.Lock()
+	defer s.changes.Unlock()
+	n, do := s.changes.node, s.changes.of.Make
+	if undo {
+		do = s.changes.of.Undo
+	}
+	if n == nil {
 		return errors.New("change the network: the system was attached without changes")
 	}
-	began := time.Now()
-	defer func() { *took = time.Since(began) }()
-	return c.set(!undo)
-}
-
-// set makes the change, or undoes it. Its programs run with normal priority, also while the agent's
-// threads have a higher one.
-func (c *changes) set(made bool) error {
-	do := c.of.Undo
-	if made {
-		do, c.made = c.of.Make, true
-	}
-	err := netspace.OwnThread(func() error {
+	return netspace.OwnThread(func() error {
 		priority.Lower()
-		return do(c.node)
+		began := time.Now()
+		defer func() { *took = time.Since(began) }()
+		return do(n)
 	})
-	if err == nil {
-		c.made = made
-	}
-	return err
 }
 
-// endChanges undoes a change that is still made, and removes the spare container.
-func (s *Service) endChanges() (errs []error) {
-	c := &s.changes
-	c.Lock()
-	defer c.Unlock()
-	if c.made {
-		errs = append(errs, c.set(false))
-	}
-	if spare := s.attached.Spare.Space; spare != nil {
-		errs = append(errs, spare.Close(), space.Delete(spare.Name))
-	}
-	c.node, c.made = nil, false
-	return errs
+// endChanges waits for the end of a change. Then no more are possible.
+func (s *Service) endChanges() {
+	s.changes.Lock()
+	defer s.changes.Unlock()
+	s.changes.node = nil
 }
 
 // Change changes the network of the node, or undoes the change. It returns the time that this took.

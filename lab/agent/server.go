@@ -192,7 +192,11 @@ func (s *Service) Detach(_ struct{}, _ *struct{}) error {
 	if s.system == nil {
 		return nil
 	}
-	errs := append(s.endChanges(), s.stopGuests(), s.system.Detach(s.attached))
+	s.endChanges()
+	errs := []error{s.stopGuests(), s.system.Detach(s.attached)}
+	if spare := s.attached.Spare.Space; spare != nil {
+		errs = append(errs, spare.Close(), space.Delete(spare.Name))
+	}
 	if s.hasHome {
 		errs = append(errs, space.DeleteHome(s.attached.Name))
 		s.hasHome = false

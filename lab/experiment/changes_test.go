@@ -3,18 +3,22 @@ package experiment
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"windtunnel/internal/must"
+	"windtunnel/lab/agent"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/system"
 	"windtunnel/lab/testbed"
+	"windtunnel/lab/testbed/testbedtest"
 )
 
 // Containers reach the spare container of each node after the change, and not after its reverse. The
@@ -66,8 +70,8 @@ func assertSparesAnswer(t *testing.T, b *Bench, about system.About, want bool) {
 	for _, from := range []Endpoint{b.Pairs[0].Sender, b.Pairs[0].Receiver} {
 		for node, n := range b.Testbed.Nodes() {
 			spare := newContainer(node, 2)
-			if about.Publishes && n != from.Node || !want && n != from.Node {
-				continue // not reached, or slow to fail
+			if n != from.Node && (about.Publishes || about.Gateway || !want) {
+				continue // the node is not reached, or the failure takes long
 			}
 			inside := must.Get(space.Open(from.Node.Attachment().SpaceBase + "-" + from.Name))(t)
 			defer inside.Close()
@@ -93,7 +97,93 @@ func answers(from *space.Space, to netip.Addr) bool {
 	return errors.Is(err, unix.ECONNREFUSED)
 }
 
-// The changes of a trial are counted and timed. Here each takes far longer than the interval.
+func changesPorts(e *Experiment) {
+	sc := &e.Plan.Scenarios[0]
+	sc.System, sc.Workload.Change, sc.Workload.ChangeEvery = "bridge", suite.ChangePorts, 100*time.Millisecond
+}
+
+// Both nodes change at each multiple of the interval inside the measured part of 2 s. The last change is undone.
+func TestBothNodesChangeAndUndoInTurns(t *testing.T) {
+	x := &testbedtest.Executor{}
+	s := runFake(t, x, changesPorts)[0]
+	turns := map[string][]any{}
+	for _, o := range x.Operations() {
+		switch args := o.Args.(type) {
+		case bool:
+			turns[o.Node] = append(turns[o.Node], args)
+		case agent.AttachArgs:
+			must.Equal(t, suite.ChangePorts, args.Change)
+			must.Equal(t, "c2 10.31.0.3/16, c2 10.31.16.3/16", fmt.Sprintf("%s %s, %s %s", args.Spares[0].Name, args.Spares[0].V4, args.Spares[1].Name, args.Spares[1].V4))
+		}
+	}
+	var want []any
+	for range 10 {
+		want = append(want, false, true)
+	}
+	must.Equal(t, map[string][]any{"a": want, "b": want}, turns)
+	must.Equal(t, "38 1e+06 1e+06", fmt.Sprint(s.Metrics[sample.Changes], s.Metrics[sample.ChangeTime], s.Metrics[sample.ChangeTimeMax]))
+}
+
+func TestAFailedChangeFailsTheTrial(t *testing.T) {
+	x := &testbedtest.Executor{Hook: func(o testbedtest.Operation) error {
+		if o.String() == "b.Change" {
+			return errors.New("broken")
+		}
+		return nil
+	}}
+	f := runFake(t, x, changesPorts)[0].Failure
+	if f == nil || f.Kind != sample.ChangeFailed || !strings.Contains(f.Message, "change the ports of the network: node b: broken") {
+		t.Errorf("the failure is %v", f)
+	}
+}
+
+func TestScenariosWhoseNetworkCannotChangeAreSkipped(t *testing.T) {
+	for say, change := range map[string]func(*suite.Scenario){
+		"cannot change the network of raw":        func(sc *suite.Scenario) { sc.System = "raw" },
+		"cannot change the policies of bridge":    func(sc *suite.Scenario) { sc.Workload.Change = suite.ChangePolicies },
+		"changes networks of containers only":     func(sc *suite.Scenario) { sc.Endpoint.Kind = suite.VM },
+		"changes every 1s, and the measured part": func(sc *suite.Scenario) { sc.Workload.ChangeEvery = time.Second },
+		"joins on an emulated fabric of one link o": func(sc *suite.Scenario) {
+			sc.System, sc.Workload.Change, sc.Fabric.Links = "vrouter-direct", suite.ChangeNodes, 2
+		},
+	} {
+		sc := scenario("bridge", func(sc *suite.Scenario) {
+			sc.Workload.Change, sc.Workload.ChangeEvery = suite.ChangePorts, 100*time.Millisecond
+			change(sc)
+		})
+		if why := skipsOn(planOf(sc), machine(4))[sc.ID]; !strings.Contains(why, say) {
+			t.Errorf("%q is not in the reason: %s", say, why)
+		}
+	}
+}
+
+// A change that is in place when a run is interrupted is removed with the system.
+func TestAnInterruptedRunLeavesNoChange(t *testing.T) {
+	n := &notebook{}
+	e := lab(t, n, scenario("bridge", func(sc *suite.Scenario) {
+		sc.Workload.Change, sc.Workload.ChangeEvery, sc.Timing.Duration = suite.ChangePorts, 300*time.Millisecond, time.Minute
+	}))
+	traces := lookForTraces(t, e.ID)
+	ctx, interrupt := context.WithCancel(t.Context())
+	n.up = func(b *Bench) {
+		traces.watch(b)
+		go func() {
+			defer interrupt()
+			node, err := space.Open(b.Testbed.Nodes()[0].Attachment().SpaceBase)
+			for err == nil {
+				if _, missing := node.Link("vifc2"); missing == nil {
+					node.Close()
+					return
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+		}()
+	}
+	must.Fail(t, e.Run(ctx), "canceled")
+	traces.assertNone()
+}
+
+// The changes of a trial are counted and timed.
 func TestATrialHasTheTimesOfItsChanges(t *testing.T) {
 	sc := scenario("bridge", func(sc *suite.Scenario) {
 		sc.Workload = suite.Workload{Name: "datagrams", Kind: suite.UDPStream, Direction: suite.Forward, Streams: 1, Buffer: 1000, Rate: 8e6, IPVersion: 4, Change: suite.ChangePorts, ChangeEvery: 50 * time.Millisecond}
@@ -105,5 +195,51 @@ func TestATrialHasTheTimesOfItsChanges(t *testing.T) {
 	}
 	if s.Metrics[sample.Interruption] <= 0 {
 		t.Error("the longest gap is not known")
+	}
+}
+
+// Each row is a change of a system, a command on the first node that shows the system's tables, and a text that is
+// in them only with the change.
+func TestTheTablesHaveWhatAChangeAdds(t *testing.T) {
+	must.Long(t)
+	for _, c := range []struct {
+		system string
+		change suite.Change
+		show   string
+		text   string
+	}{
+		{"vrouter-direct", suite.ChangeNodes, "vrouter --socket $home/vrouter.sock nh list", "172.31.0.1 → 172.31.0.250"},
+		{"vrouter-vxlan", suite.ChangeNodes, "vrouter --socket $home/vrouter.sock rt list", "10.31.255.254/32"},
+		{"vrouter-direct", suite.ChangeRoutes, "vrouter --socket $home/vrouter.sock rt list", "198.51.100.0/24"},
+		{"vrouter-direct-policy", suite.ChangePolicies, "vrouter --socket $home/vrouter.sock trace --from n0c1 --to 198.18.99.1", "denied by policy"},
+	} {
+		t.Run(c.system+" "+string(c.change), func(t *testing.T) {
+			ctx := t.Context()
+			e := onThisMachine(t, &notebook{}, must.Get(system.ByName(c.system))(t))
+			e.Plan.Scenarios[0].Workload.Change = c.change
+			traces := lookForTraces(t, e.ID)
+			b := must.Get(NewBench(ctx, e.Executor, e.ID, &e.Plan.Scenarios[0], e.Plan.Nodes))(t)
+			defer func() {
+				must.Succeed(t, b.Down(context.Background()))
+				traces.assertNone()
+			}()
+			traces.watch(b)
+			n := b.Testbed.Nodes()[0]
+			for _, undo := range []bool{false, true, false} {
+				if _, err := n.Agent().Change(ctx, undo); err != nil {
+					t.Fatal(b.withOutput(ctx, err))
+				}
+				p := must.Get(n.Agent().Start(ctx, agent.StartArgs{Argv: []string{"sh", "-c", c.show}, Env: []string{"home=" + space.Home(n.Attachment().SpaceBase)}}))(t)
+				var out agent.OutputReply
+				must.EventuallyTrue(t, c.show+" ends", func() bool {
+					ended := must.Get(p.Next(ctx, time.Second))(t).Exited
+					out = must.Get(p.Output(ctx))(t)
+					return ended
+				})
+				if strings.Contains(out.Stdout, c.text) == undo {
+					t.Errorf("undone: %v; %s prints\n%s%s", undo, c.show, out.Stdout, out.Stderr)
+				}
+			}
+		})
 	}
 }

@@ -66,6 +66,9 @@ func (c resolved) unsupported() (why []string) {
 		if _, err := system.ChangeOf(c.system, c.Workload.Change); err != nil {
 			why = append(why, err.Error())
 		}
+		if c.Workload.Change == suite.ChangeNodes && (c.Fabric.Kind == suite.Existing || c.Fabric.Links > 1) {
+			why = append(why, "another node joins on an emulated fabric of one link only, where the lab knows an unused address; remove change: nodes")
+		}
 		if c.Endpoint.Kind == suite.VM {
 			why = append(why, "the lab changes networks of containers only; use containers as endpoints, or remove change")
 		}

@@ -202,8 +202,18 @@ func TestCleanRemovesTheLeftoversOfKilledAgents(t *testing.T) {
 			ctx := context.Background()
 			e := onThisMachine(t, &notebook{}, sys)
 			traces := lookForTraces(t, e.ID)
-			b, err := NewBench(ctx, e.Executor, e.ID, &e.Plan.Scenarios[0], e.Plan.Nodes)
+			sc := &e.Plan.Scenarios[0]
+			if _, err := system.ChangeOf(sys, suite.ChangePorts); err == nil {
+				sc.Workload.Change = suite.ChangePorts
+			}
+			b, err := NewBench(ctx, e.Executor, e.ID, sc, e.Plan.Nodes)
 			must.Succeed(t, err)
+			for _, n := range b.Testbed.Nodes() {
+				if sc.Workload.Change != "" {
+					_, err := n.Agent().Change(ctx, false)
+					must.Succeed(t, err)
+				}
+			}
 			traces.watch(b)
 			for _, n := range b.Testbed.Nodes() {
 				h := must.Get(n.Agent().Hello(ctx))(t)

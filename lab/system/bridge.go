@@ -39,7 +39,7 @@ func (Bridge) Detach(n *Node) error {
 }
 
 // Changes implements Changer.
-func (b Bridge) Changes() map[suite.Change]Change { return bridgePorts(b) }
+func (b Bridge) Changes() map[suite.Change]Change { return bridgeChanges(b) }
 
 func (Bridge) Devices(n *Node) []Device {
 	return hops(n, vifName, bridgeHop)

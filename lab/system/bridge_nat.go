@@ -49,6 +49,6 @@ func (BridgeNAT) Detach(n *Node) error {
 }
 
 // Changes implements Changer.
-func (b BridgeNAT) Changes() map[suite.Change]Change { return routedPorts(b) }
+func (b BridgeNAT) Changes() map[suite.Change]Change { return routedChanges(b) }
 
 func (BridgeNAT) Devices(n *Node) []Device { return Bridge{}.Devices(n) }

@@ -17,7 +17,7 @@ type Changer interface {
 }
 
 // Change is a change of the network on one node, and its reverse. Make and Undo return when packets
-// use the changed network. Undo also works after a failed Make.
+// use the changed network.
 type Change struct{ Make, Undo func(n *Node) error }
 
 // ChangeOf returns the change of a kind; the error says which kinds the system has.
@@ -38,8 +38,15 @@ func ChangeOf(s System, kind suite.Change) (Change, error) {
 	return Change{}, fmt.Errorf("the lab cannot change the %s of %s while traffic passes, only its %s", kind, s.Name(), phrase.And(kinds))
 }
 
-// joins returns the change in which the node's spare container joins the network. leave must also work
-// if the container did not join.
+// containers lists the containers that can be connected: the endpoints, and the spare one.
+func (n *Node) containers() []Endpoint {
+	if n.Spare.Name == "" {
+		return n.Endpoints
+	}
+	return append(slices.Clip(n.Endpoints), n.Spare)
+}
+
+// joins returns the change in which the node's spare container joins the network.
 func joins(join, leave func(n *Node, e Endpoint) error) Change {
 	return Change{
 		Make: func(n *Node) error { return join(n, n.Spare) },
@@ -47,23 +54,28 @@ func joins(join, leave func(n *Node, e Endpoint) error) Change {
 	}
 }
 
-// bridgePorts has the change of systems that connect containers to the node's bridge.
-func bridgePorts(s System) map[suite.Change]Change {
+// bridgeChanges has the change of systems that connect containers to the node's bridge.
+func bridgeChanges(s System) map[suite.Change]Change {
 	return map[suite.Change]Change{suite.ChangePorts: joins(func(n *Node, e Endpoint) error { return connectContainer(n, e, MTU(s, n.MTU)) }, removeVif)}
 }
 
-// routedPorts is bridgePorts for systems whose nodes have separate subnets.
-func routedPorts(s System) map[suite.Change]Change {
+// routedChanges is bridgeChanges for systems whose nodes have separate subnets.
+func routedChanges(s System) map[suite.Change]Change {
 	return map[suite.Change]Change{suite.ChangePorts: joins(func(n *Node, e Endpoint) error { return connectRoutedContainer(n, e, MTU(s, n.MTU)) }, removeVif)}
 }
 
 // removeVif removes the container's device and its other end on the node.
 func removeVif(n *Node, e Endpoint) error { return n.Space.Remove(vifName(e)) }
 
-// A node that joins and leaves, a container there, and a destination behind a route. None has traffic, so
-// the underlay address and the destination are addresses for documents (RFC 5737).
+// spareUnderlay returns an address of the fabric that no node has.
+func spareUnderlay(n *Node) netip.Addr {
+	a := n.Underlay[0].As4()
+	a[3] = 250
+	return netip.AddrFrom4(a)
+}
+
+// A container of a node that joins, and a destination that is an address for documents (RFC 5737).
 var (
-	spareUnderlay    = netip.MustParseAddr("192.0.2.1")
 	spareV4          = netip.MustParsePrefix("10.31.255.254/16")
 	spareV6          = netip.MustParsePrefix("fd31:c::ff:fffe/64")
 	spareMAC         = net.HardwareAddr{0x02, 'w', 't', 0xff, 0xff, 0xfe}

@@ -91,8 +91,8 @@ func steer(n *Node, s *space.Space, device string, queues int) error {
 
 func disconnectContainers(n *Node) error {
 	var errs []error
-	for _, e := range n.Endpoints {
-		errs = append(errs, n.Space.Remove(vifName(e)))
+	for _, e := range n.containers() {
+		errs = append(errs, removeVif(n, e))
 	}
 	return errors.Join(errs...)
 }

@@ -3,7 +3,6 @@ package system
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"windtunnel/lab/program"
@@ -99,9 +98,6 @@ func dockerPorts(run func(d dockerd, e Endpoint, options ...string) error) map[s
 		func(n *Node, e Endpoint) error { return run(dockerOf(n), e) },
 		func(n *Node, e Endpoint) error {
 			_, err := dockerOf(n).run("rm", "--force", e.Name)
-			if err != nil && strings.Contains(err.Error(), "No such container") {
-				return nil
-			}
 			return err
 		})}
 }

@@ -158,7 +158,7 @@ func (f Flannel) Detach(n *Node) error {
 }
 
 // Changes implements Changer.
-func (f Flannel) Changes() map[suite.Change]Change { return routedPorts(f) }
+func (f Flannel) Changes() map[suite.Change]Change { return routedChanges(f) }
 
 func (f Flannel) Devices(n *Node) []Device {
 	if tunnel := flannelTunnels[f.Backend]; tunnel != "" {

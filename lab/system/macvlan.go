@@ -47,7 +47,7 @@ func (Macvlan) disconnect(_ *Node, e Endpoint) error { return e.Space.Remove(End
 
 func (m Macvlan) Detach(n *Node) error {
 	var errs []error
-	for _, e := range n.Endpoints {
+	for _, e := range n.containers() {
 		errs = append(errs, m.disconnect(n, e))
 	}
 	return errors.Join(errs...)

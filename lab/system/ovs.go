@@ -125,7 +125,7 @@ func (o OVS) Changes() map[suite.Change]Change {
 		}
 		return configureOVS(n, "add-port", ovsBridge, vifName(e))
 	}, func(n *Node, e Endpoint) error {
-		return errors.Join(configureOVS(n, "--if-exists", "del-port", ovsBridge, vifName(e)), removeVif(n, e))
+		return errors.Join(configureOVS(n, "del-port", ovsBridge, vifName(e)), removeVif(n, e))
 	})}
 }
 

@@ -35,11 +35,23 @@ func gateway(subnet netip.Prefix) netip.Prefix {
 	return netip.PrefixFrom(subnet.Masked().Addr().Next(), subnet.Bits())
 }
 
+// gatewayMAC returns the MAC address of node i's bridge.
+func gatewayMAC(i int) net.HardwareAddr { return net.HardwareAddr{0x02, 'w', 't', byte(i), 0xff, 0xff} }
+
 // connectRouted creates the node's bridge with the gateways' addresses. It connects the
 // containers to the bridge, and sets their default routes.
 func connectRouted(n *Node, mtu int) error {
 	if err := addBridge(n, bridgeDevice, mtu); err != nil {
 		return err
+	}
+	// Otherwise the bridge takes the lowest address of its ports. So the address of the containers' gateway
+	// could change when a container joins or leaves (br_stp_recalculate_bridge_id, net/bridge/br_stp_if.c).
+	l, err := n.Space.Link(bridgeDevice)
+	if err != nil {
+		return err
+	}
+	if err := n.Space.Links.LinkSetHardwareAddr(l, gatewayMAC(n.Index)); err != nil {
+		return fmt.Errorf("set the MAC address of %s in %s: %w", bridgeDevice, n.Space.Name, err)
 	}
 	if err := n.Space.DeviceSysctl("ipv6", bridgeDevice, "disable_ipv6", "0"); err != nil {
 		return err

@@ -27,8 +27,8 @@ type System interface {
 	Needs() ([]string, []program.Program)
 	// Attach brings the system up on one node. The endpoints' namespaces exist.
 	Attach(n *Node) error
-	// Detach removes everything that Attach made. It also works after a failed
-	// Attach.
+	// Detach removes everything that Attach made, and changes. It also works after a
+	// failed Attach.
 	Detach(n *Node) error
 	// Devices returns the devices on this node that the meter reads, in path order
 	// from the endpoint to the fabric.

@@ -45,7 +45,7 @@ func (v VRouter) addPorts(n *Node, s *vrouterState) {
 // addNode adds a node and its port.
 func (v VRouter) addNode(n *Node, s *vrouterState) {
 	i := len(s.Nodes)
-	s.Nodes = append(s.Nodes, v.node(n, i, spareUnderlay))
+	s.Nodes = append(s.Nodes, v.node(n, i, spareUnderlay(n)))
 	s.Ports = append(s.Ports, v.port(n, NodeEndpoint{i, "c1", spareV4, spareV6, spareMAC}))
 }
 

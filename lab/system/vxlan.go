@@ -86,7 +86,7 @@ func (VXLAN) Detach(n *Node) error {
 }
 
 // Changes implements Changer.
-func (v VXLAN) Changes() map[suite.Change]Change { return bridgePorts(v) }
+func (v VXLAN) Changes() map[suite.Change]Change { return bridgeChanges(v) }
 
 func (VXLAN) Devices(n *Node) []Device {
 	return hops(n, vifName, bridgeHop, tunnelHop(vxlanDevice))

@@ -192,7 +192,7 @@ func (WireGuard) Detach(n *Node) error {
 }
 
 // Changes implements Changer.
-func (w WireGuard) Changes() map[suite.Change]Change { return routedPorts(w) }
+func (w WireGuard) Changes() map[suite.Change]Change { return routedChanges(w) }
 
 func (WireGuard) Devices(n *Node) []Device {
 	return hops(n, vifName, bridgeHop, tunnelHop(wireGuardDevice))

@@ -82,6 +82,12 @@ func (a *fakeAgent) Attach(args agent.AttachArgs, reply *agent.Attached) error {
 
 func (a *fakeAgent) Detach(struct{}, *struct{}) error { return a.do("Detach", nil) }
 
+// Change takes no time. The arguments of the operation are false for a change, and true for its reverse.
+func (a *fakeAgent) Change(undo bool, took *time.Duration) error {
+	*took = time.Millisecond
+	return a.do("Change", undo)
+}
+
 func (a *fakeAgent) LastWords(struct{}, *string) error { return a.do("LastWords", nil) }
 
 func (a *fakeAgent) AnswerProof(args agent.ReachArgs, _ *struct{}) error {
