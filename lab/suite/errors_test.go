@@ -61,7 +61,7 @@ func TestEveryMistakeIsReportedWithPlaceProblemAndRemedy(t *testing.T) {
 		{workload("kind: udp"), 3, 18, `"udp" is not known here`, `did you mean "udp_stream"? allowed: tcp_stream`},
 		{workload("kind: tcp_stream, parallel: 4"), 3, 30, `unknown key "parallel" in a workload`, `did you mean "streams"?`},
 		{workload("kind: udp_stream, rate: 10"), 3, 36, "rate 10 bit/s is less than one packet of 1400 B per second", `write the unit, such as "10M"`},
-		{workload("kind: tcp_rr, change_every: 1s"), 3, 33, "changes nothing", "set change: ports"},
+		{workload("kind: tcp_rr, change_every: 1s"), 3, 40, "changes nothing", "set change: ports"},
 		{workload("kind: tcp_rr, of_capacity: 50%, pace: 100"), 3, 50, "has of_capacity and pace", "remove one of the two"},
 		{workload("kind: tcp_stream, pace: 100"), 3, 36, "pace has no meaning for tcp_stream", "tcp_rr"},
 		{workload("kind: udp_stream, rate: 10M, loss: 1%"), 3, 36, "has a rate and a loss, which finds the rate", "remove rate or loss"},
