@@ -267,7 +267,7 @@ var workloadKeys = mapping[workloadSpec]{
 		setOr("receiver_work", amount(mostWork), func(w *workloadSpec) *float64 { return &w.ReceiverWork }, 0, "CPU time in ns that the receiver spends on each byte after reading it, as an application does; builtin tool only.").only(TCPStream),
 		setOr("dscp", codepoint, func(w *workloadSpec) *DSCP { return &w.DSCP }, 0, "DSCP of the packets that both ends send: a name, such as EF, AF41 or CS1, or a number. The wire reads the DSCP of the frames, and a trial with another one has a flag."),
 		set("change", choice(changes...), func(w *workloadSpec) *Change { return &w.Change }, "Change the network on each node with endpoints while the traffic is measured, and undo the change at the next time. ports: a container joins. nodes: another node joins. routes: a route to an unused address. policies: more rules for other addresses. A system without such changes is skipped. Default: none."),
-		setOr("change_every", span(leastChange, mostDuration), func(w *workloadSpec) *time.Duration { return &w.ChangeEvery }, defaultChange, "Time from the begin of a change to the begin of the next. If a change takes longer, the next one follows at once. Needs change."),
+		setOr("change_every", span(leastChange, mostDuration), func(w *workloadSpec) *time.Duration { return &w.ChangeEvery }, defaultChange, "Time from the beginning of a change to that of the next. If a change takes longer, the next one follows at once. Needs change."),
 		setOr("ip_version", oneOf(4, 6), func(w *workloadSpec) *int { return &w.IPVersion }, 4, "4 or 6."),
 		set("timing", timingKeys, func(w *workloadSpec) *timingSpec { return &w.timing }, "Overrides the suite's timing key by key."),
 	},
