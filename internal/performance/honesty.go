@@ -55,6 +55,10 @@ func (b *session) honesty() error {
 			alarmed++
 		}
 	}
+	if all.tests == 0 && b.short {
+		b.note("`aa`", "too few trials for a test")
+		return nil
+	}
 	if all.tests == 0 {
 		return fmt.Errorf("the run of suite aa has no comparison")
 	}

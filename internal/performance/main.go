@@ -6,7 +6,8 @@
 //	go run ./internal/performance -render -write docs/performance.md   # write what the store has
 //
 // A part is measured if the store has no figures of it at the revision of the windtunnel program.
-// -again measures it again. An interrupted run of a suite is resumed.
+// Changes that are not committed do not count; -again measures the parts again. An interrupted run of a suite is
+// resumed. Only complete runs are written into the page.
 package main
 
 import (
@@ -229,7 +230,7 @@ func (b *session) one(p part) error {
 		_, err := b.suite(p.name, p.suite...)
 		return err
 	}
-	if m, err := b.load(p.name); err != nil || m != nil && m.Origin.Revision == b.revision {
+	if m, err := b.load(p.name); err != nil || m != nil && b.current(m.Origin.Revision) {
 		return err
 	}
 	b.begin()

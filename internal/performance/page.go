@@ -88,7 +88,7 @@ func (o origin) until(t time.Time) origin {
 	return o
 }
 
-// blocks renders what the store has of some parts.
+// blocks renders what the store has of some parts, and of complete runs.
 func (b *session) blocks(chosen []part) (list []block, err error) {
 	for _, p := range chosen {
 		if p.suite == nil {
@@ -106,7 +106,7 @@ func (b *session) blocks(chosen []part) (list []block, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if r == nil {
+		if r == nil || r.Run.Status != sample.Complete {
 			continue
 		}
 		list = append(list, p.tables(r)...)
@@ -122,9 +122,6 @@ func (b *session) blocks(chosen []part) (list []block, err error) {
 // tables renders the blocks of a part of one run.
 func (p part) tables(r *model.Report) (list []block) {
 	o := originOf(r)
-	if r.Run.Status != sample.Complete {
-		o.Remark = strings.TrimPrefix(o.Remark+"; the run is not complete", "; ")
-	}
 	for i := range p.grids {
 		list = append(list, block{p.block(i), o, tableText(p.grids[i].table(r))})
 	}

@@ -105,6 +105,17 @@ func (b *session) load(part string) (*measurement, error) {
 	return &m, nil
 }
 
+// current reports whether figures are of the program's revision. Changes that are not committed do not count:
+// the page itself is such a change.
+func (b *session) current(revision string) bool {
+	return strings.TrimSuffix(revision, "-dirty") == strings.TrimSuffix(b.revision, "-dirty")
+}
+
+// complete reports whether a run is complete and of the program's revision.
+func (b *session) complete(r *model.Report) bool {
+	return r != nil && r.Run.Status == sample.Complete && b.current(r.Run.Environment.Revision)
+}
+
 // suite returns the report of a run of a suite with this name from the part's store. If
 // it is missing, or of another revision, suite runs it: the suite is the first of args if that is not a
 // flag; otherwise it is name.
@@ -122,20 +133,18 @@ func (b *session) stored(name string, command []string) (*model.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r == nil || r.Run.Environment.Revision != b.revision || r.Run.Status == sample.Empty {
-		command = b.brief(append(command, "--name", name)...)
-	} else if r.Run.Status != sample.Complete {
-		command = []string{"run", "--resume", r.Run.ID}
-	} else {
-		command = nil
-	}
-	if command != nil {
+	if !b.complete(r) {
+		if r == nil || !b.current(r.Run.Environment.Revision) || r.Run.Status == sample.Empty {
+			command = b.brief(append(command, "--name", name)...)
+		} else {
+			command = []string{"run", "--resume", r.Run.ID}
+		}
 		cmd := exec.CommandContext(b.ctx, b.program, append(command, "--db", b.db(), "--out", filepath.Join(b.scratch, name))...)
 		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 		cmd.WaitDelay = time.Minute
 		cmd.Stderr = os.Stderr
 		out, failed := cmd.Output()
-		if r, err = newest(b.db(), name); err != nil || r == nil || r.Run.Status != sample.Complete { // if scenarios failed, the run is complete
+		if r, err = newest(b.db(), name); err != nil || !b.complete(r) { // if scenarios failed, the run is complete
 			return nil, fmt.Errorf("windtunnel %s: %w\n%s", strings.Join(command, " "), errors.Join(failed, err), out)
 		}
 	}
