@@ -12,15 +12,17 @@ import (
 	"windtunnel/lab/program"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
+	"windtunnel/lab/testbed"
 )
 
 // A bridge sends the workload's packets as they are, the kernel's VXLAN device hides their
 // DSCP, and vrouter copies it into the outer header.
 func TestTheWireReadsTheDSCP(t *testing.T) {
-	bothWays := func(sc *suite.Scenario) { sc.Workload.Direction, sc.Workload.IPVersion = suite.Both, 6 }
-	checkDSCP(t, "bridge both ways over IPv6", scenario("bridge", bothWays), 1)
-	checkDSCP(t, "vxlan", scenario("vxlan", nil), 0)
-	checkDSCP(t, "vrouter", scenario("vrouter-vxlan", nil), 1)
+	bothWays := func(sc *suite.Scenario) { requests(suite.UDPRR)(&sc.Workload) }
+	over6 := func(sc *suite.Scenario) { bothWays(sc); sc.Workload.IPVersion = 6 }
+	checkDSCP(t, "bridge over IPv6", scenario("bridge", over6), 1)
+	checkDSCP(t, "vxlan", scenario("vxlan", bothWays), 0)
+	checkDSCP(t, "vrouter", scenario("vrouter-vxlan", bothWays), 1)
 }
 
 // Each tool that accepts a DSCP marks the packets of both ends.
@@ -46,9 +48,11 @@ func TestTheToolsMarkTheirPackets(t *testing.T) {
 	}
 }
 
+// requests makes a workload of request/response. Their messages are large, so that neighbour
+// discovery is a small part of the bytes.
 func requests(kind suite.Kind) func(*suite.Workload) {
 	return func(w *suite.Workload) {
-		w.Kind, w.Direction, w.Rate, w.Buffer, w.Request, w.Response = kind, "", 0, 0, 100, 100
+		w.Kind, w.Direction, w.Rate, w.Buffer, w.Request, w.Response = kind, "", 0, 0, 1000, 1000
 	}
 }
 
@@ -74,9 +78,34 @@ func checkDSCP(t *testing.T, name string, sc suite.Scenario, share float64) {
 	})
 }
 
+// Acknowledgements do not count for a stream one way: a tool may not mark them.
+func TestOnlyNodesThatSendDataCountForTheDSCP(t *testing.T) {
+	const ef, default0 = 46, 0
+	sender, receiver := testbed.Marks{ef: 900, default0: 100}, testbed.Marks{default0: 1000}
+	for _, c := range []struct {
+		kind      suite.Kind
+		direction suite.Direction
+		want      float64
+	}{
+		{suite.TCPStream, suite.Forward, 0.9}, {suite.UDPStream, suite.Reverse, 0}, {suite.TCPStream, suite.Both, 0.45},
+		{suite.TCPRR, "", 0.45}, {suite.TCPRR, suite.Forward, 0.45}, // the direction of its load
+	} {
+		got, ok := dscpShare(suite.Workload{Kind: c.kind, Direction: c.direction, DSCP: ef}, sender, receiver)
+		if got != c.want || !ok {
+			t.Errorf("%s %s: %v (%v), want %v", c.kind, c.direction, got, ok, c.want)
+		}
+	}
+	if _, ok := dscpShare(suite.Workload{Kind: suite.TCPStream, DSCP: ef}, testbed.Marks{}, receiver); ok {
+		t.Error("a share of no bytes")
+	}
+}
+
 // Without a wire, nothing is claimed about the DSCP.
 func TestAFabricThatDoesNotReadTheDSCPSaysSo(t *testing.T) {
-	s := runOK(t, scenario("bridge", func(sc *suite.Scenario) { sc.Workload.DSCP, sc.Fabric.Kind = 46, suite.Veth }))
+	s := runOK(t, scenario("bridge", func(sc *suite.Scenario) {
+		requests(suite.UDPRR)(&sc.Workload)
+		sc.Workload.DSCP, sc.Fabric.Kind = 46, suite.Veth
+	}))
 	if share, read := s.Metrics[sample.DSCPShare]; read || !slices.ContainsFunc(s.Warnings, func(w string) bool {
 		return w == "not checked: dscp: nothing reads the DSCP of the frames: the fabric is not a wire, or both endpoints are on one node"
 	}) {

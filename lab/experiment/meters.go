@@ -44,8 +44,8 @@ type edge struct {
 	machines []agent.MachineReading // by node; empty if its agent does not watch the machine
 	wire     meter.Reading
 	clock    map[int]float64
-	marks    []testbed.Marks // by node of the testbed; nil if the fabric does not read them
-	engine   float64         // CPU seconds
+	marks    map[string]testbed.Marks // by the name of the node; nil if the fabric does not read them
+	engine   float64                  // CPU seconds
 }
 
 const (

@@ -111,9 +111,9 @@ type Fabric interface {
 	Clock() (map[int]float64, error)
 	// Meter opens a meter for the fabric's ports; nil if the fabric has no ports.
 	Meter() (*meter.Meter, error)
-	// Marks returns the bytes that each node has sent so far, with all headers; nil if the
-	// fabric does not read the DSCP of its frames.
-	Marks() ([]Marks, error)
+	// Marks returns the bytes that each node, by its name, has sent so far, with all headers;
+	// nil if the fabric does not read the DSCP of its frames.
+	Marks() (map[string]Marks, error)
 	// Cut takes the carrier from the last link at all its ends, for good. The fabric has
 	// a team of links.
 	Cut() error

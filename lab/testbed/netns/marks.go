@@ -12,23 +12,23 @@ import (
 // marks counts the bytes that enter the wire by the DSCP of their frames.
 type marks struct {
 	objects marksObjects
-	nodes   map[uint32]int // by the ifindex of the port
+	nodes   map[uint32]string // names, by the ifindex of the port
 }
 
 // watchMarks attaches the program that reads the DSCP to each port. It stays with the port.
 func (tb *Testbed) watchMarks() error {
-	m := &marks{nodes: map[uint32]int{}}
+	m := &marks{nodes: map[uint32]string{}}
 	if err := loadMarksObjects(&m.objects, nil); err != nil {
 		return fmt.Errorf("load the program that reads the DSCP of frames (needs Linux 5.4 with BPF and CAP_BPF): %w", err)
 	}
 	tb.marks = m
-	for node := range tb.nodes {
+	for i, n := range tb.nodes {
 		for link := range tb.spec.Fabric.Links {
-			l, err := tb.wire.space.Link(portDevice(node, link))
+			l, err := tb.wire.space.Link(portDevice(i, link))
 			if err != nil {
 				return err
 			}
-			m.nodes[uint32(l.Attrs().Index)] = node
+			m.nodes[uint32(l.Attrs().Index)] = n.Name()
 			if err := addFilter(tb.wire.space, l, netlink.HANDLE_MIN_INGRESS, marksPriority, m.objects.ReadMark, marksProgReadMark); err != nil {
 				return err
 			}
@@ -38,13 +38,13 @@ func (tb *Testbed) watchMarks() error {
 }
 
 // Marks implements testbed.Fabric.
-func (tb *Testbed) Marks() ([]testbed.Marks, error) {
+func (tb *Testbed) Marks() (map[string]testbed.Marks, error) {
 	if tb.marks == nil {
 		return nil, nil
 	}
-	sent := make([]testbed.Marks, len(tb.nodes))
-	for i := range sent {
-		sent[i] = testbed.Marks{}
+	sent := map[string]testbed.Marks{}
+	for _, n := range tb.nodes {
+		sent[n.Name()] = testbed.Marks{}
 	}
 	var key marksMark
 	var perCPU []uint64

@@ -104,7 +104,7 @@ func (w *Network[N]) Describe() string {
 func (w *Network[N]) Clock() (map[int]float64, error) { return nil, nil }
 
 // Marks implements testbed.Fabric.
-func (w *Network[N]) Marks() ([]testbed.Marks, error) { return nil, nil }
+func (w *Network[N]) Marks() (map[string]testbed.Marks, error) { return nil, nil }
 
 // Meter implements testbed.Fabric.
 func (w *Network[N]) Meter() (*meter.Meter, error) { return nil, nil }

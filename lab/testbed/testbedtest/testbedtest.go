@@ -171,7 +171,7 @@ func (tb *Testbed) Describe() string { return "a fake fabric" }
 func (tb *Testbed) Clock() (map[int]float64, error) { return nil, nil }
 
 // Marks implements testbed.Fabric.
-func (tb *Testbed) Marks() ([]testbed.Marks, error) { return nil, nil }
+func (tb *Testbed) Marks() (map[string]testbed.Marks, error) { return nil, nil }
 
 // Meter implements testbed.Fabric.
 func (tb *Testbed) Meter() (*meter.Meter, error) { return nil, nil }
