@@ -77,6 +77,7 @@ func originOf(runs ...*model.Report) origin {
 	remarks.SayIf(all.Failed > 0, "%d failed", all.Failed)
 	remarks.SayIf(adjusted > 0, "adjusted to one CPU distance and no steal")
 	o.Remark = strings.Join(remarks, "; ")
+	o.From, o.To = o.From.Truncate(time.Second), o.To.Truncate(time.Second)
 	return o
 }
 
@@ -161,7 +162,7 @@ func (m *measurement) table() document.Table {
 }
 
 // escaped is a sign that is escaped where it has no meaning: these tables have no foreign text.
-var escaped = regexp.MustCompile("\\\\([][<>_`])")
+var escaped = regexp.MustCompile("\\\\([][{}<>_`])")
 
 // tableText formats a table as Markdown.
 func tableText(t document.Table) string {

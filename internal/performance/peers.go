@@ -43,8 +43,8 @@ func (b *session) peers() error {
 		slices.Sort(ups)
 		slices.Sort(downs)
 		left := leftBehind()
-		b.row(fmt.Sprintf("%s: up with its testbed and proven, median and longest of %d; down", name, times), "< 10 s, nothing left",
-			fmt.Sprintf("%.1f s, %.1f s; %.1f s; left: %s", ups[times/2].Seconds(), ups[times-1].Seconds(), downs[times/2].Seconds(), left),
+		b.row(name, "up in < 10 s, nothing left",
+			fmt.Sprintf("up %.1f s, at most %.1f s; down %.1f s; left: %s", ups[times/2].Seconds(), ups[times-1].Seconds(), downs[times/2].Seconds(), left),
 			ups[times-1] < target && left == "nothing")
 	}
 	return nil

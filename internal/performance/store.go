@@ -65,10 +65,9 @@ func (b *session) add(f figure) {
 func (b *session) db() string   { return filepath.Join(b.store, b.part+".db") }
 func (b *session) rows() string { return filepath.Join(b.store, b.part+".json") }
 
-// begin notes the start of a measurement, and the state of the machine.
+// begin notes the start of a measurement, and the load of the machine.
 func (b *session) begin() {
-	e := probe.Probe().Environment(nil)
-	b.measured.Origin = origin{Machine: machine(e), Revision: b.revision, From: time.Now()}
+	b.measured.Origin = origin{Revision: b.revision, From: time.Now().Truncate(time.Second)}
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) == nil {
 		b.measured.Origin.Remark = fmt.Sprintf("load average %.2f before", float64(info.Loads[0])/(1<<16))
@@ -78,7 +77,7 @@ func (b *session) begin() {
 // save stores the rows. Their origin includes that of the runs.
 func (b *session) save() error {
 	o := &b.measured.Origin
-	o.To = time.Now()
+	o.Machine, o.To = machine(probe.Probe().Environment(nil)), time.Now().Truncate(time.Second)
 	if b.measured.runs != nil {
 		*o = originOf(b.measured.runs...).until(o.To)
 	}
@@ -145,7 +144,7 @@ func (b *session) stored(name string, command []string) (*model.Report, error) {
 		cmd.Stderr = os.Stderr
 		out, failed := cmd.Output()
 		if r, err = newest(b.db(), name); err != nil || !b.complete(r) { // if scenarios failed, the run is complete
-			return nil, fmt.Errorf("windtunnel %s: %w\n%s", strings.Join(command, " "), errors.Join(failed, err), out)
+			return nil, fmt.Errorf("windtunnel %s: the run is not complete: %w\n%s", strings.Join(command, " "), errors.Join(failed, err, b.ctx.Err()), out)
 		}
 	}
 	b.measured.runs = append(b.measured.runs, r)
