@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"net/netip"
 	"strings"
 	"testing"
@@ -208,12 +209,28 @@ func TestTheTablesHaveWhatAChangeAdds(t *testing.T) {
 		show   string
 		text   string
 	}{
+		{"bridge", suite.ChangeRoutes, "bridge fdb show", "02:77:74:ff:ff:fe dev faba0 master br0 static"},
+		{"vxlan", suite.ChangeNodes, "bridge fdb show dev vxlan0", "00:00:00:00:00:00 dst 172.31.0.250"},
+		{"vxlan", suite.ChangeRoutes, "bridge fdb show dev vxlan0", "02:77:74:ff:ff:fe dst 172.31.0.2"},
+		{"bridge-nat", suite.ChangeRoutes, "ip route", "198.51.100.0/24 dev br0"},
+		{"bridge-nat", suite.ChangePolicies, "iptables -w 2 -S FORWARD", "-d 198.51.100.9/32 -j DROP"},
+		{"docker-bridge", suite.ChangeRoutes, "ip route", "198.51.100.0/24 dev br0"},
+		{"docker-bridge", suite.ChangePolicies, "iptables -w 2 -S FORWARD", "-d 198.51.100.9/32 -j DROP"},
+		{"ovs-vxlan", suite.ChangeNodes, "ovs-appctl -t $home/ovs-vswitchd.ctl dpif/show", "tunnel2"},
+		{"flannel-vxlan", suite.ChangeNodes, "bridge fdb show dev flannel.1", "02:77:74:ff:ff:fe dst 172.31.0.250"},
+		{"flannel-host-gw", suite.ChangeNodes, "ip route", "10.31.240.0/20 via 172.31.0.250"},
+		{"wireguard", suite.ChangeRoutes, "ip route", "198.51.100.0/24 dev br0"},
+		{"wireguard", suite.ChangeNodes, "unshare --mount sh -c 'cd $home; mount --bind run $(readlink -f /var/run); wg show wg0 allowed-ips'", "198.51.100.0/24"},
 		{"vrouter-direct", suite.ChangeNodes, "vrouter --socket $home/vrouter.sock nh list", "172.31.0.1 → 172.31.0.250"},
 		{"vrouter-vxlan", suite.ChangeNodes, "vrouter --socket $home/vrouter.sock rt list", "10.31.255.254/32"},
 		{"vrouter-direct", suite.ChangeRoutes, "vrouter --socket $home/vrouter.sock rt list", "198.51.100.0/24"},
 		{"vrouter-direct-policy", suite.ChangePolicies, "vrouter --socket $home/vrouter.sock trace --from n0c1 --to 198.18.99.1", "denied by policy"},
 	} {
 		t.Run(c.system+" "+string(c.change), func(t *testing.T) {
+			program, _, _ := strings.Cut(c.show, " ")
+			if _, err := exec.LookPath(program); err != nil {
+				t.Skip(err)
+			}
 			ctx := t.Context()
 			e := onThisMachine(t, &notebook{}, must.Get(system.ByName(c.system))(t))
 			e.Plan.Scenarios[0].Workload.Change = c.change

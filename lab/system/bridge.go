@@ -39,7 +39,14 @@ func (Bridge) Detach(n *Node) error {
 }
 
 // Changes implements Changer.
-func (b Bridge) Changes() map[suite.Change]Change { return bridgeChanges(b) }
+func (b Bridge) Changes() map[suite.Change]Change {
+	return map[suite.Change]Change{
+		suite.ChangePorts: bridgePorts(b),
+		suite.ChangeRoutes: bridgeEntry(func(n *Node) string { return n.Fabric[0] }, func(*Node) *netlink.Neigh {
+			return &netlink.Neigh{State: netlink.NUD_NOARP, Flags: netlink.NTF_MASTER, HardwareAddr: spareMAC}
+		}),
+	}
+}
 
 func (Bridge) Devices(n *Node) []Device {
 	return hops(n, vifName, bridgeHop)

@@ -49,6 +49,10 @@ func (BridgeNAT) Detach(n *Node) error {
 }
 
 // Changes implements Changer.
-func (b BridgeNAT) Changes() map[suite.Change]Change { return routedChanges(b) }
+func (b BridgeNAT) Changes() map[suite.Change]Change {
+	all := routedChanges(b)
+	all[suite.ChangePolicies] = iptablesRules(func(*Node) []string { return nil })
+	return all
+}
 
 func (BridgeNAT) Devices(n *Node) []Device { return Bridge{}.Devices(n) }

@@ -5,8 +5,13 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"windtunnel/internal/phrase"
+	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
 )
 
@@ -54,14 +59,70 @@ func joins(join, leave func(n *Node, e Endpoint) error) Change {
 	}
 }
 
-// bridgeChanges has the change of systems that connect containers to the node's bridge.
-func bridgeChanges(s System) map[suite.Change]Change {
-	return map[suite.Change]Change{suite.ChangePorts: joins(func(n *Node, e Endpoint) error { return connectContainer(n, e, MTU(s, n.MTU)) }, removeVif)}
+// bridgePorts is the change of ports of systems that connect containers to the node's bridge.
+func bridgePorts(s System) Change {
+	return joins(func(n *Node, e Endpoint) error { return connectContainer(n, e, MTU(s, n.MTU)) }, removeVif)
 }
 
-// routedChanges is bridgeChanges for systems whose nodes have separate subnets.
+// routedChanges has the changes of systems whose nodes have separate subnets: the bridge is the gateway, and
+// the node has routes.
 func routedChanges(s System) map[suite.Change]Change {
-	return map[suite.Change]Change{suite.ChangePorts: joins(func(n *Node, e Endpoint) error { return connectRoutedContainer(n, e, MTU(s, n.MTU)) }, removeVif)}
+	return map[suite.Change]Change{
+		suite.ChangePorts:  joins(func(n *Node, e Endpoint) error { return connectRoutedContainer(n, e, MTU(s, n.MTU)) }, removeVif),
+		suite.ChangeRoutes: bridgeRoute,
+	}
+}
+
+// bridgeRoute is the change that routes a destination to the node's bridge.
+var bridgeRoute = func() Change {
+	with := func(change func(*netlink.Handle, *netlink.Route) error) func(n *Node) error {
+		return func(n *Node) error {
+			l, err := n.Space.Link(bridgeDevice)
+			if err != nil {
+				return err
+			}
+			if err := change(n.Space.Links, &netlink.Route{LinkIndex: l.Attrs().Index, Dst: space.IPNet(spareDestination)}); err != nil {
+				return fmt.Errorf("change the route to %s in %s: %w", spareDestination, n.Space.Name, err)
+			}
+			return nil
+		}
+	}
+	return Change{Make: with((*netlink.Handle).RouteAdd), Undo: with((*netlink.Handle).RouteDel)}
+}()
+
+// bridgeEntry returns the change of an entry in the forwarding table of a device.
+func bridgeEntry(device func(n *Node) string, entry func(n *Node) *netlink.Neigh) Change {
+	with := func(change func(*netlink.Handle, *netlink.Neigh) error) func(n *Node) error {
+		return func(n *Node) error {
+			l, err := n.Space.Link(device(n))
+			if err != nil {
+				return err
+			}
+			e := entry(n)
+			e.LinkIndex, e.Family = l.Attrs().Index, unix.AF_BRIDGE
+			if err := change(n.Space.Links, e); err != nil {
+				return fmt.Errorf("change the entry of %s in the forwarding table of %s in %s: %w", e.HardwareAddr, device(n), n.Space.Name, err)
+			}
+			return nil
+		}
+	}
+	return Change{Make: with((*netlink.Handle).NeighAppend), Undo: with((*netlink.Handle).NeighDel)}
+}
+
+// iptablesRules returns the change that drops forwarded packets to some addresses. iptables runs with the
+// environment that env returns.
+func iptablesRules(env func(n *Node) []string) Change {
+	var to []string
+	for a := spareDestination.Addr(); len(to) < spareRules; a = a.Next() {
+		to = append(to, a.String())
+	}
+	with := func(operation string) func(n *Node) error {
+		return func(n *Node) error {
+			_, err := n.commandWith(env(n), "iptables", "-w", "2", operation, "FORWARD", "-d", strings.Join(to, ","), "-j", "DROP") // a rule for each address
+			return err
+		}
+	}
+	return Change{Make: with("-A"), Undo: with("-D")}
 }
 
 // removeVif removes the container's device and its other end on the node.

@@ -92,18 +92,24 @@ func (d dockerd) dualStackContainer(e Endpoint, options ...string) error {
 	return steer(d.node, d.node.Space, vif, 1)
 }
 
-// dockerPorts has the change of systems with Docker: `docker run` and `docker rm`.
-func dockerPorts(run func(d dockerd, e Endpoint, options ...string) error) map[suite.Change]Change {
-	return map[suite.Change]Change{suite.ChangePorts: joins(
+// dockerPorts is the change of ports of systems with Docker: `docker run` and `docker rm`.
+func dockerPorts(run func(d dockerd, e Endpoint, options ...string) error) Change {
+	return joins(
 		func(n *Node, e Endpoint) error { return run(dockerOf(n), e) },
 		func(n *Node, e Endpoint) error {
 			_, err := dockerOf(n).run("rm", "--force", e.Name)
 			return err
-		})}
+		})
 }
 
 // Changes implements Changer.
-func (DockerBridge) Changes() map[suite.Change]Change { return dockerPorts(dockerd.dualStackContainer) }
+func (DockerBridge) Changes() map[suite.Change]Change {
+	return map[suite.Change]Change{
+		suite.ChangePorts:    dockerPorts(dockerd.dualStackContainer),
+		suite.ChangeRoutes:   bridgeRoute,
+		suite.ChangePolicies: iptablesRules(func(n *Node) []string { return dockerOf(n).env() }),
+	}
+}
 
 func (DockerBridge) Detach(n *Node) error { return dockerOf(n).down() }
 

@@ -154,12 +154,12 @@ func dockerOverlaySpace(d dockerd) (string, error) {
 
 // Changes implements Changer.
 func (o DockerOverlay) Changes() map[suite.Change]Change {
-	return dockerPorts(func(d dockerd, e Endpoint, _ ...string) error {
+	return map[suite.Change]Change{suite.ChangePorts: dockerPorts(func(d dockerd, e Endpoint, _ ...string) error {
 		if err := d.container(e); err != nil {
 			return err
 		}
 		return o.steer(d)
-	})
+	})}
 }
 
 func (DockerOverlay) Detach(n *Node) error { return dockerOf(n).down() }

@@ -98,14 +98,26 @@ func (e etcd) healthy() error {
 
 // put stores a value.
 func (e etcd) put(key, value string) error {
-	body, err := json.Marshal(map[string]string{"key": encode64(key), "value": encode64(value)})
-	if err != nil {
-		return err
-	}
-	if _, err := e.ask(http.MethodPost, "/v3/kv/put", body); err != nil {
+	if _, err := e.call("put", map[string]string{"key": encode64(key), "value": encode64(value)}); err != nil {
 		return fmt.Errorf("put %s into etcd: %w", key, err)
 	}
 	return nil
+}
+
+func (e etcd) remove(key string) error {
+	if _, err := e.call("deleterange", map[string]string{"key": encode64(key)}); err != nil {
+		return fmt.Errorf("delete %s from etcd: %w", key, err)
+	}
+	return nil
+}
+
+// call calls a method of the key-value service and returns its answer.
+func (e etcd) call(method string, args map[string]string) ([]byte, error) {
+	body, err := json.Marshal(args)
+	if err != nil {
+		return nil, err
+	}
+	return e.ask(http.MethodPost, "/v3/kv/"+method, body)
 }
 
 // await waits until a key has a value, and returns it.
@@ -122,11 +134,7 @@ func (e etcd) await(key string) (string, error) {
 }
 
 func (e etcd) get(key string) (string, error) {
-	body, err := json.Marshal(map[string]string{"key": encode64(key)})
-	if err != nil {
-		return "", err
-	}
-	answer, err := e.ask(http.MethodPost, "/v3/kv/range", body)
+	answer, err := e.call("range", map[string]string{"key": encode64(key)})
 	if err != nil {
 		return "", err
 	}

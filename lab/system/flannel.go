@@ -158,7 +158,13 @@ func (f Flannel) Detach(n *Node) error {
 }
 
 // Changes implements Changer.
-func (f Flannel) Changes() map[suite.Change]Change { return routedChanges(f) }
+func (f Flannel) Changes() map[suite.Change]Change {
+	all := routedChanges(f)
+	if f.Backend != flannelUDP { // its routes do not show the nodes
+		all[suite.ChangeNodes] = Change{Make: f.addSpareLease, Undo: f.removeSpareLease}
+	}
+	return all
+}
 
 func (f Flannel) Devices(n *Node) []Device {
 	if tunnel := flannelTunnels[f.Backend]; tunnel != "" {

@@ -3,6 +3,7 @@ package system
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"path/filepath"
 	"strings"
 	"time"
@@ -88,13 +89,22 @@ func (o OVS) wiring(n *Node, path ovsDatapath) []string {
 		args = append(args, "--", "add-port", ovsBridge, vifName(e))
 	}
 	for i, addr := range n.peers() {
-		port := fmt.Sprintf("tunnel%d", i)
-		args = append(args, "--", "add-port", ovsBridge, port,
-			"--", "set", "port", port, "protected=true",
-			"--", "set", "interface", port, "type="+o.Tunnel,
-			"options:remote_ip="+addr.String(), "options:local_ip="+n.Underlay[n.Index].String(), "options:key="+ovsKey)
+		args = append(append(args, "--"), o.addTunnel(n, i, addr)...)
 	}
 	return args
+}
+
+func ovsTunnel(i int) string { return fmt.Sprintf("tunnel%d", i) }
+
+// addTunnel returns the arguments with which ovs-vsctl adds the tunnel to node i.
+func (o OVS) addTunnel(n *Node, i int, addr netip.Addr) []string {
+	port := ovsTunnel(i)
+	return []string{
+		"add-port", ovsBridge, port,
+		"--", "set", "port", port, "protected=true",
+		"--", "set", "interface", port, "type=" + o.Tunnel,
+		"options:remote_ip=" + addr.String(), "options:local_ip=" + n.Underlay[n.Index].String(), "options:key=" + ovsKey,
+	}
 }
 
 // Detach implements System.
@@ -115,18 +125,29 @@ func (o OVS) Detach(n *Node) error {
 
 // Changes implements Changer.
 func (o OVS) Changes() map[suite.Change]Change {
-	return map[suite.Change]Change{suite.ChangePorts: joins(func(n *Node, e Endpoint) error {
-		path := ovsUserspace
-		if o.inKernel(n) {
-			path = ovsKernel
-		}
-		if err := o.connect(n, e, path); err != nil {
-			return err
-		}
-		return configureOVS(n, "add-port", ovsBridge, vifName(e))
-	}, func(n *Node, e Endpoint) error {
-		return errors.Join(configureOVS(n, "del-port", ovsBridge, vifName(e)), removeVif(n, e))
-	})}
+	return map[suite.Change]Change{
+		suite.ChangePorts: joins(o.join, o.leave),
+		suite.ChangeNodes: {
+			Make: func(n *Node) error { return configureOVS(n, o.addTunnel(n, len(n.Underlay), spareUnderlay(n))...) },
+			Undo: func(n *Node) error { return configureOVS(n, "del-port", ovsBridge, ovsTunnel(len(n.Underlay))) },
+		},
+	}
+}
+
+// join connects a container after Attach.
+func (o OVS) join(n *Node, e Endpoint) error {
+	path := ovsUserspace
+	if o.inKernel(n) {
+		path = ovsKernel
+	}
+	if err := o.connect(n, e, path); err != nil {
+		return err
+	}
+	return configureOVS(n, "add-port", ovsBridge, vifName(e))
+}
+
+func (OVS) leave(n *Node, e Endpoint) error {
+	return errors.Join(configureOVS(n, "del-port", ovsBridge, vifName(e)), removeVif(n, e))
 }
 
 // inKernel reports whether the attached system switches in the kernel.

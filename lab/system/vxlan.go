@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -66,14 +67,8 @@ func (VXLAN) replicate(n *Node) error {
 		return err
 	}
 	for _, addr := range n.peers() {
-		entry := &netlink.Neigh{
-			LinkIndex:    l.Attrs().Index,
-			Family:       unix.AF_BRIDGE,
-			State:        netlink.NUD_PERMANENT,
-			Flags:        netlink.NTF_SELF,
-			IP:           net.IP(addr.AsSlice()),
-			HardwareAddr: make(net.HardwareAddr, 6),
-		}
+		entry := tunnelEntry(make(net.HardwareAddr, 6), addr)
+		entry.LinkIndex, entry.Family = l.Attrs().Index, unix.AF_BRIDGE
 		if err := n.Space.Links.NeighAppend(entry); err != nil {
 			return fmt.Errorf("replicate unknown destinations to %s: %w", addr, err)
 		}
@@ -81,12 +76,27 @@ func (VXLAN) replicate(n *Node) error {
 	return nil
 }
 
+// tunnelEntry returns the entry that a MAC address is behind the node with an underlay address; 0 is for unknown
+// destinations.
+func tunnelEntry(mac net.HardwareAddr, addr netip.Addr) *netlink.Neigh {
+	return &netlink.Neigh{State: netlink.NUD_PERMANENT, Flags: netlink.NTF_SELF, IP: net.IP(addr.AsSlice()), HardwareAddr: mac}
+}
+
 func (VXLAN) Detach(n *Node) error {
 	return errors.Join(disconnectContainers(n), n.Space.Remove(vxlanDevice), n.Space.Remove(bridgeDevice))
 }
 
 // Changes implements Changer.
-func (v VXLAN) Changes() map[suite.Change]Change { return bridgeChanges(v) }
+func (v VXLAN) Changes() map[suite.Change]Change {
+	tunnel := func(*Node) string { return vxlanDevice }
+	return map[suite.Change]Change{
+		suite.ChangePorts: bridgePorts(v),
+		suite.ChangeNodes: bridgeEntry(tunnel, func(n *Node) *netlink.Neigh { return tunnelEntry(make(net.HardwareAddr, 6), spareUnderlay(n)) }),
+		suite.ChangeRoutes: bridgeEntry(tunnel, func(n *Node) *netlink.Neigh {
+			return tunnelEntry(spareMAC, n.Underlay[1-min(n.Index, 1)])
+		}),
+	}
+}
 
 func (VXLAN) Devices(n *Node) []Device {
 	return hops(n, vifName, bridgeHop, tunnelHop(vxlanDevice))

@@ -192,7 +192,26 @@ func (WireGuard) Detach(n *Node) error {
 }
 
 // Changes implements Changer.
-func (w WireGuard) Changes() map[suite.Change]Change { return routedChanges(w) }
+func (w WireGuard) Changes() map[suite.Change]Change {
+	all := routedChanges(w)
+	all[suite.ChangeNodes] = Change{
+		Make: func(n *Node) error {
+			return setSparePeer(n, "endpoint", netip.AddrPortFrom(spareUnderlay(n), wireGuardPort).String(), "allowed-ips", spareDestination.String())
+		},
+		Undo: func(n *Node) error { return setSparePeer(n, "remove") },
+	}
+	return all
+}
+
+// setSparePeer changes the settings of a peer that is not a node.
+func setSparePeer(n *Node, settings ...string) error {
+	key, err := wireGuardKey(n, len(n.Underlay))
+	if err != nil {
+		return err
+	}
+	peer := base64.StdEncoding.EncodeToString(key.PublicKey().Bytes())
+	return wireGuardCommand(n, append([]string{"wg", "set", wireGuardDevice, "peer", peer}, settings...)...)
+}
 
 func (WireGuard) Devices(n *Node) []Device {
 	return hops(n, vifName, bridgeHop, tunnelHop(wireGuardDevice))
