@@ -146,6 +146,9 @@ func checkFabrics(j *journal, s *spec) {
 		if f.Links > 1 {
 			j.fail(at["links"], fmt.Sprintf("%d links on a veth pair, which is one link", f.Links), "remove links, or set kind: wire")
 		}
+		if f.RxChecksum != RxChecksumAll {
+			j.fail(at["rx_checksum"], "rx_checksum has no meaning for a veth pair, which passes packets without their checksums", "remove rx_checksum, or set kind: wire")
+		}
 		if f.Delay > 0 {
 			j.fail(at["delay"], "delay has no meaning for a veth pair, which has no queue that holds frames", "remove delay, or set kind: wire")
 		}
@@ -174,7 +177,7 @@ func checkExisting(j *journal, f fabricSpec) {
 		key   string
 		asked bool
 	}{
-		{"rate", f.Rate > 0}, {"delay", f.Delay > 0}, {"loss", f.Loss > 0}, {"cpu_share", f.CPUShare > 0}, {"queues", f.Queues > 1}, {"steering", f.Steering == ByMAC},
+		{"rx_checksum", f.RxChecksum != RxChecksumAll}, {"rate", f.Rate > 0}, {"delay", f.Delay > 0}, {"loss", f.Loss > 0}, {"cpu_share", f.CPUShare > 0}, {"queues", f.Queues > 1}, {"steering", f.Steering == ByMAC},
 		{"queue_cpus", f.queueCPUs == movingQueues}, {"links", f.Links > 1}, {"team", f.Team == Bond},
 	} {
 		if k.asked {

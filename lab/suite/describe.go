@@ -65,6 +65,9 @@ func (f Fabric) String() string {
 	if f.Offload != OffloadKept {
 		s += ", offload " + string(f.Offload)
 	}
+	if f.RxChecksum != RxChecksumAll {
+		s += ", rx_checksum " + string(f.RxChecksum)
+	}
 	if f.Rate > 0 {
 		s += ", " + units.FormatRate(float64(f.Rate))
 	}

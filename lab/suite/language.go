@@ -172,6 +172,7 @@ const (
 	defaultVMCPUs   = 1
 	defaultMemory   = 512 << 20 // of a VM
 	defaultTeam     = "multipath"
+	defaultVerified = "all"
 	defaultSteering = "flow"
 	defaultQueueCPU = "fixed"
 	movingQueues    = "moving"
@@ -214,6 +215,7 @@ var fabricKeys = mapping[fabricSpec]{
 		setOr("kind", choice(Wire, Veth, Existing), func(f *fabricSpec) *FabricKind { return &f.Kind }, Wire, "wire: two NICs and a wire, with segmentation at the port, GRO at the receiver and backpressure. veth: a plain veth pair between two nodes. existing: the network that joins the hosts of --testbed. With --testbed every fabric is an existing network."),
 		setOr("mtu", number(leastMTU, mostMTU), func(f *fabricSpec) *int { return &f.MTU }, defaultMTU, "MTU of the nodes' fabric devices, in bytes; at least 1280 if a workload uses IPv6."),
 		setOr("offload", choice(profiles...), func(f *fabricSpec) *Offload { return &f.Offload }, OffloadTCP, "TCP that the NIC segments. none: nothing; tcp: plain TCP; tunnel: plain and tunnelled TCP. The lab sets it on dedicated devices of hosts, and restores the devices. On other devices, a scenario is skipped if its NICs have another profile. Default of kind existing: the current settings of the NICs."),
+		set("rx_checksum", choiceOr(defaultVerified, RxChecksumOuter, RxChecksumNone), func(f *fabricSpec) *RxChecksum { return &f.RxChecksum }, "TCP and UDP checksums that a NIC verifies on arrival. all: of each packet, also in tunnels. outer: the outermost one, unless it is 0. none: none. The receiver's CPU verifies the others. Needs a wire.").shows(defaultVerified),
 		setOr("rate", rate(mostRate), func(f *fabricSpec) *int64 { return &f.Rate }, 0, "Rate of each link on the wire, bits per second; 0 is as fast as the machine."),
 		setOr("delay", span(0, mostDelay), func(f *fabricSpec) *time.Duration { return &f.Delay }, 0, "Time that a frame is on its way on a link, one way; a round trip takes twice as much longer. Needs a wire."),
 		setOr("loss", fraction(leastLoss, mostLinkLoss), func(f *fabricSpec) *float64 { return &f.Loss }, 0, "Share of the frames that a link loses in each direction, at random, such as 0.1%. Needs a wire. Default: none."),

@@ -230,6 +230,8 @@ type Fabric struct {
 	MTU     int        `json:"mtu"`      // of the nodes' fabric devices
 	Offload Offload    `json:"offload"`  // traffic that the NIC segments
 	Rate    int64      `json:"rate_bps"` // of each link, bits/s on the wire; 0: as fast as the machine allows
+	// RxChecksum is what a NIC verifies of the frames that it receives.
+	RxChecksum RxChecksum `json:"rx_checksum,omitempty"`
 	// Delay is how long a frame is on its way, one way, beside the time that the
 	// machine takes for it.
 	Delay  time.Duration `json:"delay_ns,omitempty"`
@@ -288,6 +290,15 @@ const (
 	OffloadNone   Offload = "none"   // nothing; the kernel segments in software (GSO) before the NIC
 	OffloadTCP    Offload = "tcp"    // plain TCP; tunnels are segmented in software
 	OffloadTunnel Offload = "tunnel" // plain and tunnelled TCP
+)
+
+// RxChecksum is which checksums a NIC verifies. The receiver's CPU verifies the others.
+type RxChecksum string
+
+const (
+	RxChecksumAll   RxChecksum = ""      // "all" in suites: of each frame, also in tunnels
+	RxChecksumOuter RxChecksum = "outer" // the outermost TCP or UDP checksum, unless it is 0
+	RxChecksumNone  RxChecksum = "none"
 )
 
 // Timing of one trial.

@@ -67,7 +67,7 @@ func (tb *Testbed) joinByWire() error {
 			}
 		}
 	}
-	if err := w.join(segments, bonded(f), f.Loss > 0); err != nil {
+	if err := w.join(segments, bonded(f), f); err != nil {
 		return err
 	}
 	if tb.spec.Marks {

@@ -118,6 +118,9 @@ func (x *Executor) Requires(sc *suite.Scenario, _ system.About) (features []stri
 	if f.Kind == suite.Wire {
 		features = append(features, "clsact", "bpf")
 	}
+	if f.RxChecksum == suite.RxChecksumOuter {
+		features = append(features, "bridge")
+	}
 	if f.Rate > 0 {
 		features = append(features, "tbf")
 	}
@@ -197,6 +200,9 @@ func (tb *Testbed) Describe() string {
 	fmt.Fprintf(&b, "; MTU %d, offload %s", f.MTU, f.Offload)
 	if tb.wire != nil {
 		fmt.Fprintf(&b, ", %s", coalescingOf(f))
+	}
+	if f.RxChecksum != suite.RxChecksumAll {
+		fmt.Fprintf(&b, ", checksums that NICs verify: %s", f.RxChecksum)
 	}
 	if f.Rate > 0 {
 		fmt.Fprintf(&b, ", %d bit/s", f.Rate)

@@ -23,6 +23,8 @@ type wire struct {
 	links    []link.Link // of the clock
 	unmetred string      // why the clock does not run; empty where it does
 	ports    []string    // device names, for the meter
+
+	countPlaces bool
 }
 
 // queueLength is the number of superframes or frames that wait at a port or a NIC while the
@@ -63,6 +65,7 @@ func (w *wire) load(f suite.Fabric, countPlaces bool) error {
 	); err != nil {
 		return fmt.Errorf("prepare the wire's program: %w", err)
 	}
+	w.countPlaces = countPlaces
 	if countPlaces {
 		if err := spec.Variables[wireVarCountPlaces].Set(uint32(1)); err != nil {
 			return fmt.Errorf("prepare the wire's program: %w", err)
@@ -81,13 +84,14 @@ func (w *wire) load(f suite.Fabric, countPlaces bool) error {
 		Wire        *ebpf.Program `ebpf:"wire"`
 		Propagate   *ebpf.Program `ebpf:"propagate"`
 		NicTransmit *ebpf.Program `ebpf:"nic_transmit"`
+		NicReceive  *ebpf.Program `ebpf:"nic_receive"`
 		wireMaps
 	}
 	var c carrier
 	if err := spec.LoadAndAssign(&c, nil); err != nil {
 		return fmt.Errorf("load the wire's program (needs Linux 5.4 with BPF and CAP_BPF): %w", err)
 	}
-	w.objects.Wire, w.objects.Propagate, w.objects.NicTransmit, w.objects.wireMaps = c.Wire, c.Propagate, c.NicTransmit, c.wireMaps
+	w.objects.Wire, w.objects.Propagate, w.objects.NicTransmit, w.objects.NicReceive, w.objects.wireMaps = c.Wire, c.Propagate, c.NicTransmit, c.NicReceive, c.wireMaps
 	return nil
 }
 
@@ -117,7 +121,7 @@ func (w *wire) startClock(f suite.Fabric) {
 	}
 	o := &w.objects
 	programs := []*ebpf.Program{o.ClockReceive, o.ClockDequeue, o.ClockSoftirqEntry, o.ClockSoftirqExit}
-	if f.Offload == suite.OffloadNone || f.Loss > 0 { // only then do devices of the wire poll
+	if f.Offload == suite.OffloadNone || f.Loss > 0 || w.countPlaces { // only with the first two do devices of the wire poll
 		programs = append(programs, o.ClockGro)
 	}
 	for _, p := range programs {
@@ -161,6 +165,7 @@ func (w *wire) configurePort(port string, f suite.Fabric) error {
 		return err
 	}
 	off := testbed.NICOffloads(on, suite.OffloadNone) // so the port segments in place of the NIC
+	off["tx-checksum-ip-generic"] = f.RxChecksum == suite.RxChecksumAll
 	// A NIC without segmentation sends wire frames one by one. With GRO on, a veth
 	// receives such frames through a ring, and a full ring stops the sender's queue.
 	// Without GRO they would go through the CPU's backlog, which drops frames. The other
@@ -196,6 +201,11 @@ func (w *wire) configurePort(port string, f suite.Fabric) error {
 	}
 	if f.Offload == suite.OffloadNone && f.Queues > 1 { // it polls, too
 		if err := numberQueues(w.space, l); err != nil {
+			return err
+		}
+	}
+	if f.RxChecksum == suite.RxChecksumOuter {
+		if err := w.verifyOuter(l); err != nil {
 			return err
 		}
 	}
@@ -289,6 +299,7 @@ func attachProgram(s *space.Space, l netlink.Link, hook uint32, p *ebpf.Program,
 const (
 	teamPriority   = 1
 	marksPriority  = 1
+	verifyPriority = 1 // of a port: before the frame gets its time
 	filterPriority = 2
 )
 
@@ -309,9 +320,8 @@ func addFilter(s *space.Space, l netlink.Link, hook uint32, priority uint16, p *
 const maxPorts = 64 // of one segment; MAX_PORTS in bpf/wire.c
 
 // join lets the ports of each segment (one for each parallel link) reach each
-// other. oneStation: a node has the same addresses on every segment. lossy: each port has
-// the devices of configureLoss before it.
-func (w *wire) join(segments [][]string, oneStation, lossy bool) error {
+// other. oneStation: a node has the same addresses on every segment.
+func (w *wire) join(segments [][]string, oneStation bool, f suite.Fabric) error {
 	for seg, names := range segments {
 		if len(names) > maxPorts {
 			return fmt.Errorf("%d nodes on one fabric: %d is the most", len(names), maxPorts)
@@ -323,17 +333,22 @@ func (w *wire) join(segments [][]string, oneStation, lossy bool) error {
 				return err
 			}
 			way := index
-			if lossy {
+			if f.RxChecksum == suite.RxChecksumOuter {
+				if way, err = w.index(cutDevice(n)); err != nil {
+					return err
+				}
+			}
+			if f.Loss > 0 { // the port has the devices of configureLoss before it
 				near, far := lossDevices(n)
 				arrival, err := w.index(far)
 				if err != nil {
 					return err
 				}
+				if err := w.objects.Ports.Put(arrival, wirePort{Peer: way}); err != nil {
+					return fmt.Errorf("tell the wire of device %s: %w", far, err)
+				}
 				if way, err = w.index(near); err != nil {
 					return err
-				}
-				if err := w.objects.Ports.Put(arrival, wirePort{Peer: index}); err != nil {
-					return fmt.Errorf("tell the wire of device %s: %w", far, err)
 				}
 			}
 			indexes, ways = append(indexes, index), append(ways, way)

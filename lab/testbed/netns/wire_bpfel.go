@@ -20,6 +20,18 @@ type wireAdapter struct {
 	Pad  [2]uint8
 }
 
+type wireArrival struct {
+	_        structs.HostLayout
+	Netns    uint32
+	Ifindex  uint32
+	IpSummed uint32
+}
+
+type wireChunk struct {
+	_     structs.HostLayout
+	Bytes [512]uint8
+}
+
 type wireClock struct {
 	_         structs.HostLayout
 	BusyNs    uint64
@@ -49,6 +61,8 @@ type wireStation struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	wireMapAdapters           = "adapters"
+	wireMapArrivals           = "arrivals"
+	wireMapChunks             = "chunks"
 	wireMapClocks             = "clocks"
 	wireMapMembers            = "members"
 	wireMapPlaces             = "places"
@@ -60,6 +74,7 @@ const (
 	wireProgClockReceive      = "clock_receive"
 	wireProgClockSoftirqEntry = "clock_softirq_entry"
 	wireProgClockSoftirqExit  = "clock_softirq_exit"
+	wireProgNicReceive        = "nic_receive"
 	wireProgNicTransmit       = "nic_transmit"
 	wireProgPropagate         = "propagate"
 	wireProgWire              = "wire"
@@ -117,6 +132,7 @@ type wireProgramSpecs struct {
 	ClockReceive      *ebpf.ProgramSpec `ebpf:"clock_receive"`
 	ClockSoftirqEntry *ebpf.ProgramSpec `ebpf:"clock_softirq_entry"`
 	ClockSoftirqExit  *ebpf.ProgramSpec `ebpf:"clock_softirq_exit"`
+	NicReceive        *ebpf.ProgramSpec `ebpf:"nic_receive"`
 	NicTransmit       *ebpf.ProgramSpec `ebpf:"nic_transmit"`
 	Propagate         *ebpf.ProgramSpec `ebpf:"propagate"`
 	Wire              *ebpf.ProgramSpec `ebpf:"wire"`
@@ -127,6 +143,8 @@ type wireProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type wireMapSpecs struct {
 	Adapters *ebpf.MapSpec `ebpf:"adapters"`
+	Arrivals *ebpf.MapSpec `ebpf:"arrivals"`
+	Chunks   *ebpf.MapSpec `ebpf:"chunks"`
 	Clocks   *ebpf.MapSpec `ebpf:"clocks"`
 	Members  *ebpf.MapSpec `ebpf:"members"`
 	Places   *ebpf.MapSpec `ebpf:"places"`
@@ -167,6 +185,8 @@ func (o *wireObjects) Close() error {
 // It can be passed to loadWireObjects or ebpf.CollectionSpec.LoadAndAssign.
 type wireMaps struct {
 	Adapters *ebpf.Map `ebpf:"adapters"`
+	Arrivals *ebpf.Map `ebpf:"arrivals"`
+	Chunks   *ebpf.Map `ebpf:"chunks"`
 	Clocks   *ebpf.Map `ebpf:"clocks"`
 	Members  *ebpf.Map `ebpf:"members"`
 	Places   *ebpf.Map `ebpf:"places"`
@@ -178,6 +198,8 @@ type wireMaps struct {
 func (m *wireMaps) Close() error {
 	return _WireClose(
 		m.Adapters,
+		m.Arrivals,
+		m.Chunks,
 		m.Clocks,
 		m.Members,
 		m.Places,
@@ -207,6 +229,7 @@ type wirePrograms struct {
 	ClockReceive      *ebpf.Program `ebpf:"clock_receive"`
 	ClockSoftirqEntry *ebpf.Program `ebpf:"clock_softirq_entry"`
 	ClockSoftirqExit  *ebpf.Program `ebpf:"clock_softirq_exit"`
+	NicReceive        *ebpf.Program `ebpf:"nic_receive"`
 	NicTransmit       *ebpf.Program `ebpf:"nic_transmit"`
 	Propagate         *ebpf.Program `ebpf:"propagate"`
 	Wire              *ebpf.Program `ebpf:"wire"`
@@ -219,6 +242,7 @@ func (p *wirePrograms) Close() error {
 		p.ClockReceive,
 		p.ClockSoftirqEntry,
 		p.ClockSoftirqExit,
+		p.NicReceive,
 		p.NicTransmit,
 		p.Propagate,
 		p.Wire,

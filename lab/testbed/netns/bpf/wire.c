@@ -11,7 +11,11 @@
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
 #include <linux/pkt_cls.h>
+#include <linux/udp.h>
+#include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
@@ -30,12 +34,14 @@ typedef struct {
 } possible_net_t;
 struct net_device {
 	possible_net_t nd_net;
+	int ifindex;
 } __attribute__((preserve_access_index));
 struct netdev_queue {
 	struct net_device *dev;
 } __attribute__((preserve_access_index));
 struct sk_buff {
 	struct net_device *dev;
+	__u8 ip_summed : 2;
 } __attribute__((preserve_access_index));
 struct Qdisc;
 
@@ -51,6 +57,21 @@ struct {
 	__type(key, __u32); /* inode of the network namespace */
 	__type(value, __u64); /* packets that this CPU handed to the stack */
 } places SEC(".maps");
+
+/* What a receiver knows of the checksums of a frame when GRO gets it. */
+struct arrival {
+	__u32 netns;     /* inode of the network namespace */
+	__u32 ifindex;
+	__u32 ip_summed; /* CHECKSUM_NONE, CHECKSUM_UNNECESSARY, ..., linux/skbuff.h */
+};
+
+/* Counted together with places. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 256);
+	__type(key, struct arrival);
+	__type(value, __u64); /* frames */
+} arrivals SEC(".maps");
 
 /* Set by the loader: the links' propagation delay, one way. */
 volatile const __u64 delay_ns = 0;
@@ -299,6 +320,91 @@ int nic_transmit(struct __sk_buff *skb)
 	return TC_ACT_STOLEN;
 }
 
+/* Bytes that are summed at a time: the most that bpf_csum_diff takes up to Linux 6.12. */
+#define CHUNK 512
+
+struct chunk {
+	__u8 bytes[CHUNK];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct chunk);
+} chunks SEC(".maps");
+
+/* Adds n bytes of a packet to a checksum, n <= CHUNK. Returns a negative value if there are fewer. */
+static __always_inline __s64 add_bytes(struct __sk_buff *skb, struct chunk *c, __u32 at, __u32 n, __s64 sum)
+{
+	if (n < CHUNK)
+		__builtin_memset(c->bytes, 0, CHUNK);
+	if (!n || n > CHUNK || bpf_skb_load_bytes(skb, at, c->bytes, n))
+		return -1;
+	return bpf_csum_diff(0, 0, (void *)c->bytes, CHUNK, sum);
+}
+
+/* Returns 1 if the TCP or UDP segment of `length` bytes at `at` has the right checksum. addresses:
+ * offset of both IP addresses, which have n bytes. */
+static __always_inline int is_right(struct __sk_buff *skb, __u32 addresses, __u32 n, __u32 at, __u32 length, __u8 protocol)
+{
+	__u32 zero = 0;
+	struct chunk *c = bpf_map_lookup_elem(&chunks, &zero);
+	__s64 sum;
+
+	if (!c)
+		return 0;
+	sum = add_bytes(skb, c, addresses, n, bpf_htons(length) + bpf_htons(protocol));
+	for (__u32 i = 0; i < 65536 / CHUNK && length && sum >= 0; i++) {
+		n = length < CHUNK ? length : CHUNK;
+		sum = add_bytes(skb, c, at, n, sum);
+		at += n;
+		length -= n;
+	}
+	if (length || sum < 0)
+		return 0;
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (sum & 0xffff) + (sum >> 16) == 0xffff;
+}
+
+/*
+ * The receive side of a NIC that verifies the outermost checksum of a frame: TCP's, or UDP's unless it
+ * is 0. The frame then arrives as CHECKSUM_UNNECESSARY, and else as CHECKSUM_NONE. It runs at the egress of a
+ * port, behind the device that cuts superframes and fills in checksums.
+ */
+SEC("tc")
+int nic_receive(struct __sk_buff *skb)
+{
+	__u32 at = ETH_HLEN, n = 0, length = 0, addresses = 0;
+	struct ipv6hdr ip6;
+	struct iphdr *ip = (void *)&ip6;
+	__u8 protocol = 0;
+	__u16 field = 1;
+
+	steer(skb, skb->ifindex); /* the device in front of the port does not keep the queue */
+	if (skb->protocol == bpf_htons(ETH_P_IP) && !bpf_skb_load_bytes(skb, at, ip, sizeof(*ip))) {
+		if (ip->frag_off & bpf_htons(0x3fff))
+			return TC_ACT_UNSPEC;
+		protocol = ip->protocol;
+		n = 8;
+		length = bpf_ntohs(ip->tot_len) - ip->ihl * 4;
+		at += ip->ihl * 4;
+		addresses = ETH_HLEN + 12;
+	} else if (skb->protocol == bpf_htons(ETH_P_IPV6) && !bpf_skb_load_bytes(skb, at, &ip6, sizeof(ip6))) {
+		protocol = ip6.nexthdr;
+		n = 32;
+		length = bpf_ntohs(ip6.payload_len);
+		at += sizeof(ip6);
+		addresses = ETH_HLEN + 8;
+	}
+	if (protocol == IPPROTO_UDP && bpf_skb_load_bytes(skb, at + 6, &field, sizeof(field)))
+		return TC_ACT_UNSPEC;
+	if ((protocol == IPPROTO_TCP || protocol == IPPROTO_UDP) && field && length <= 0xffff &&
+	    is_right(skb, addresses, n, at, length, protocol))
+		bpf_csum_level(skb, BPF_CSUM_LEVEL_INC);
+	return TC_ACT_UNSPEC;
+}
+
 /* Softirq vectors, include/linux/interrupt.h. */
 #define NET_TX_SOFTIRQ 2
 #define NET_RX_SOFTIRQ 3
@@ -312,6 +418,17 @@ static __always_inline void count_place(struct sk_buff *skb)
 		(*n)++;
 	else
 		bpf_map_update_elem(&places, &netns, &one, BPF_ANY);
+}
+
+static __always_inline void count_arrival(struct sk_buff *skb)
+{
+	struct arrival a = { skb->dev->nd_net.net->ns.inum, skb->dev->ifindex, BPF_CORE_READ_BITFIELD(skb, ip_summed) };
+	__u64 one = 1, *n = bpf_map_lookup_elem(&arrivals, &a);
+
+	if (n)
+		__sync_fetch_and_add(n, 1);
+	else
+		bpf_map_update_elem(&arrivals, &a, &one, BPF_NOEXIST);
 }
 
 SEC("tp_btf/netif_receive_skb")
@@ -337,6 +454,8 @@ int BPF_PROG(clock_gro, struct sk_buff *skb)
 {
 	struct clock *c;
 
+	if (count_places)
+		count_arrival(skb);
 	if (!ours(skb->dev))
 		return 0;
 	c = this_clock();
