@@ -7,6 +7,9 @@
 
 #define UDP_CHECKSUM 6 /* offset in the UDP header */
 
+/* Outer headers, and those of the inner packet that sum_by_headers() reads. */
+#define HEADERS_MOST (OUTER_MOST + ETH_HLEN + sizeof(struct ipv6hdr) + sizeof(struct udphdr))
+
 /* Where an inner packet's transport header is, and its checksum in it. */
 struct transport {
 	__u32 header;
@@ -44,18 +47,38 @@ static __always_inline int find_transport(struct __sk_buff *skb, __u32 at, int e
 	return 0;
 }
 
-/* Returns 1 if the UDP checksum is right, or if a sender on the same host has left a checksum to a NIC that
- * does not exist. Global function: the verifier checks it once. */
-__noinline int checksum_is_right(struct __sk_buff *skb, struct outer *o)
+/* Returns 1 if the outer UDP checksum and the inner packet's are both right or both wrong: sum_by_headers().
+ * ethernet: the payload is a frame. */
+static __always_inline int are_checksums_equivalent(void *data, void *end, const struct outer *o, int ethernet)
+{
+	return folded(sum_by_headers(data, end, outer_udp(o->family), outer_addresses(o->family),
+				     o->length + (ethernet ? ETH_HLEN : 0), o->datagram)) == 0xffff;
+}
+
+/*
+ * Verifies the outer UDP checksum of a packet before the outer headers are removed. Reads the payload only if
+ * the NIC has not verified it and the inner checksum cannot replace it. A checksum is right, too, if a sender
+ * on the same host has left it to a NIC that does not exist. Returns flags for bpf_skb_adjust_room(), or -1 if the
+ * checksum is wrong. Without a flag, that helper resets a verified checksum, so that the inner one is verified. Global
+ * function: the verifier checks it once.
+ */
+__noinline int verify_checksum(struct __sk_buff *skb, struct outer *o, int ethernet)
 {
 	struct summing s = { .skb = skb };
+	int level = bpf_csum_level(skb, BPF_CSUM_LEVEL_QUERY); /* of the checksums that the NIC has verified, less 1 */
 
 	if (!o)
+		return -1;
+	bpf_skb_pull_data(skb, skb->len < HEADERS_MOST ? skb->len : HEADERS_MOST);
+	if (are_checksums_equivalent((void *)(long)skb->data, (void *)(long)skb->data_end, o, ethernet)) {
+		if (level > 0)
+			bpf_csum_level(skb, BPF_CSUM_LEVEL_DEC);
+		return BPF_F_ADJ_ROOM_NO_CSUM_RESET;
+	}
+	if (level >= 0 || is_left_to_nic(skb, outer_udp(o->family)))
 		return 0;
-	if (is_left_to_nic(skb, outer_udp(o->family)))
-		return 1;
 	if (!begin_sum(&s, outer_udp(o->family), outer_addresses(o->family), o->datagram))
-		return 0;
+		return -1;
 	bpf_loop(65536 / CHUNK, add_chunk, &s, 0);
-	return !s.left && folded(s.sum) == 0xffff;
+	return !s.left && folded(s.sum) == 0xffff ? 0 : -1;
 }

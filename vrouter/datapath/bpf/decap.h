@@ -58,9 +58,8 @@ static __always_inline int remove_outer(struct __sk_buff *skb, int bytes, __u64 
 }
 
 /* The outer headers come off in tc: inner IP alone, or an Ethernet frame. */
-static __always_inline int decapsulate(struct __sk_buff *skb, struct outer *o, int ethernet)
+static __always_inline int decapsulate(struct __sk_buff *skb, struct outer *o, int ethernet, __u64 flags)
 {
-	__u64 flags = BPF_F_ADJ_ROOM_FIXED_GSO;
 	struct opening in __attribute__((aligned(2))) = {};
 	__u32 shrink;
 	__u8 version;
@@ -118,7 +117,7 @@ static __always_inline int open_outer(struct __sk_buff *skb, const struct node_s
 {
 	struct target *t = target_of(o);
 	__u32 nexthop;
-	int ethernet, verdict;
+	int ethernet, verdict, flags = 0;
 
 	if (!t || !is_from_sender(skb, o, t)) { /* else o->remote stays 0: nothing more to check */
 		verdict = find_sender(s, o);
@@ -130,10 +129,11 @@ static __always_inline int open_outer(struct __sk_buff *skb, const struct node_s
 		return o->encap == ENCAP_VXLAN ? -DROP_UNKNOWN_VNI : -DROP_UNKNOWN_LABEL;
 	nexthop = t->nexthop;
 	ethernet = t->ethernet;
-	/* A level means that the NIC has checked the checksum. */
-	if (o->checksum && !skb->gso_size && bpf_csum_level(skb, BPF_CSUM_LEVEL_QUERY) < 0 &&
-	    !checksum_is_right(skb, o))
-		return -DROP_OUTER_CHECKSUM;
+	if (o->checksum && !skb->gso_size) {
+		flags = verify_checksum(skb, o, ethernet);
+		if (flags < 0)
+			return -DROP_OUTER_CHECKSUM;
+	}
 	if (is_train(skb, o, ethernet))
 		return CUT;
 	if (ethernet && may_ask(skb, o)) {
@@ -141,7 +141,7 @@ static __always_inline int open_outer(struct __sk_buff *skb, const struct node_s
 		if (verdict != GO_ON)
 			return verdict;
 	}
-	verdict = decapsulate(skb, o, ethernet);
+	verdict = decapsulate(skb, o, ethernet, BPF_F_ADJ_ROOM_FIXED_GSO | flags);
 	if (verdict < 0)
 		return verdict;
 	return arrive_labelled(skb, a, nexthop, ethernet, o->encap, o->remote);

@@ -86,55 +86,68 @@ static __always_inline int begin_sum(struct summing *s, __u32 udp, __u32 n, __u3
 	return part >= 0;
 }
 
-/*
- * Adds the rest of the datagram without reading its payload, if the inner packet has a checksum: the
- * sum of its transport header and payload is then the complement of the pseudo-header's sum. A NIC
- * may still have to write that checksum ("Local Checksum Offload",
- * Documentation/networking/checksum-offloads.rst). ip: offset of the inner IP header. Returns 0 for
- * other packets, and if there is no IP header.
- */
-static __always_inline int add_by_headers(struct summing *s, __u32 ip)
+static __always_inline __u64 words(const void *p, int n)
 {
-	__u8 *c = s->chunk->bytes;
-	__u32 n = ip - s->at, length;
-	struct iphdr *v4;
-	struct ipv6hdr *v6;
-	__u8 protocol;
-	__u16 field;
-	__u64 pseudo;
-	__s64 part;
+	const __u16 *w = p;
+	__u64 sum = 0;
+	int i;
 
-	if (!n || n > 32)
+	for (i = 0; i < n / 2; i++)
+		sum += w[i];
+	return sum;
+}
+
+/*
+ * Returns the sum of a UDP datagram and its pseudo-header without reading the payload. It is valid if the
+ * checksum of the inner packet is right: the sum of its transport header and payload is then the complement of
+ * its pseudo-header's sum ("Local Checksum Offload", Documentation/networking/checksum-offloads.rst).
+ *
+ * So a sender writes the outer checksum although a NIC may still have to write the inner one. If a receiver gets
+ * the sum of a right checksum, then the outer and the inner checksum are both right or both wrong: it is
+ * enough that the NIC has verified one, or that the receiver of the inner packet verifies that.
+ *
+ * udp, ip: offsets of the outer UDP and the inner IP header, with shim and Ethernet header between. n: bytes
+ * of both outer addresses. length: of the datagram. Returns 0 if the inner packet is not TCP or UDP with a
+ * checksum, or does not fill the datagram.
+ */
+static __always_inline __u64 sum_by_headers(void *data, void *end, __u32 udp, __u32 n, __u32 ip, __u32 length)
+{
+	__u8 *a = data + bounded(udp - n, 32), *h = data + bounded(udp, 64), *in = data + bounded(ip, 128), protocol;
+	struct ipv6hdr *v6 = (void *)in;
+	struct iphdr *v4 = (void *)in;
+	__u32 size = sizeof(*v4), packet;
+	__u64 sum;
+
+	ip -= udp;
+	if (a + 32 > (__u8 *)end || h + 30 > (__u8 *)end || in + sizeof(*v4) + sizeof(struct udphdr) > (__u8 *)end)
 		return 0;
-	n = bounded(n, 32); /* UDP header, shim and Ethernet header */
-	__builtin_memset(c, 0, 72);
-	if (bpf_skb_load_bytes(s->skb, s->at, c, n))
-		return 0;
-	v4 = (void *)(c + n);
-	v6 = (void *)v4;
-	if (bpf_skb_load_bytes(s->skb, ip, v4, sizeof(*v4)))
-		return 0;
+	sum = words(a, 8) + words(h, 12); /* UDP header and label, or the first half of VXLAN's */
+	if (n > 8)
+		sum += words(a + 8, 24);
+	if (ip > 12)
+		sum += words(h + 12, 14);
+	if (ip > 26)
+		sum += words(h + 26, 4);
 	if (v4->version == 4) {
-		ip += sizeof(*v4);
-		length = bpf_ntohs(v4->tot_len) - sizeof(*v4);
+		packet = bpf_ntohs(v4->tot_len);
 		protocol = v4->protocol;
-		pseudo = SUM(&v4->saddr, 8);
 		if (v4->ihl != 5 || v4->frag_off & bpf_htons(IP_MF | IP_OFFSET))
 			return 0;
+		sum += words(v4, 12); /* the addresses are in the inner pseudo-header too */
 	} else {
-		if (v4->version != 6 || bpf_skb_load_bytes(s->skb, ip, v6, sizeof(*v6)))
+		size = sizeof(*v6);
+		if (v6->version != 6 || in + sizeof(*v6) + sizeof(struct udphdr) > (__u8 *)end)
 			return 0;
-		ip += sizeof(*v6);
-		length = bpf_ntohs(v6->payload_len);
+		packet = sizeof(*v6) + bpf_ntohs(v6->payload_len);
 		protocol = v6->nexthdr;
-		pseudo = SUM(&v6->saddr, 32);
+		sum += words(v6, 8);
 	}
-	if (ip + length != s->skb->len || (protocol != IPPROTO_TCP && protocol != IPPROTO_UDP) ||
-	    (protocol == IPPROTO_UDP && (bpf_skb_load_bytes(s->skb, ip + 6, &field, 2) || !field)))
+	if (ip + packet != length || packet < size + sizeof(struct udphdr))
 		return 0;
-	part = bpf_csum_diff(0, 0, (void *)c, 72, 0);
-	s->sum += part + (__u16)~folded(pseudo + bpf_htons(length) + bpf_htons(protocol));
-	return part >= 0;
+	if (protocol != IPPROTO_TCP && (protocol != IPPROTO_UDP || !((struct udphdr *)(in + size))->check))
+		return 0;
+	sum += bpf_htons(length) + bpf_htons(IPPROTO_UDP);
+	return sum + (__u16)~folded(bpf_htons(packet - size) + bpf_htons(protocol));
 }
 
 /* Returns 1 if the kernel or a NIC must still write a checksum of the packet (CHECKSUM_PARTIAL). Then
@@ -159,11 +172,15 @@ __noinline int write_udp_checksum(struct __sk_buff *skb, __u32 udp, __u32 n, __u
 	struct summing s = { .skb = skb };
 	__u16 field = 0;
 
-	if (bpf_skb_store_bytes(skb, udp + 6, &field, 2, 0) || !begin_sum(&s, udp, n, skb->len - udp))
+	if (bpf_skb_store_bytes(skb, udp + 6, &field, 2, 0))
 		return -1;
-	if (!ip || !add_by_headers(&s, ip)) {
+	if (ip)
+		s.sum = sum_by_headers((void *)(long)skb->data, (void *)(long)skb->data_end, udp, n, ip, skb->len - udp);
+	if (!s.sum) {
 		if (is_left_to_nic(skb, udp))
 			return 0;
+		if (!begin_sum(&s, udp, n, skb->len - udp))
+			return -1;
 		bpf_loop(65536 / CHUNK, add_chunk, &s, 0);
 		if (s.left)
 			return -1;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * Removes the outer headers before GRO, so that GRO merges the inner packets. XDP does this only
- * for packets that need no other change. All others, such as fragments, packets with an outer
- * checksum or a congestion mark, and unknown labels, pass to tc. There the same functions read the
- * headers, and each dropped packet has a reason.
+ * for packets that need no other change. All others, such as fragments, packets whose outer
+ * checksum must be verified, packets with a congestion mark, and unknown labels, pass to tc. There
+ * the same functions read the headers, and each dropped packet has a reason.
  */
 #pragma once
 
 #include "arrive.h"
+#include "checksum.h"
 #include "count.h"
 #include "direct.h"
 #include "ecn.h"
@@ -38,6 +39,17 @@ static __always_inline int is_plain(const struct outer *o, void *payload, void *
 	if (*protocol == bpf_htons(ETH_P_IPV6))
 		return ecn_unchanged(o->tos, ip[1] >> 4);
 	return ethernet;
+}
+
+/*
+ * Returns 1 if XDP can remove an outer UDP header with a checksum. The state of the packet's checksum then
+ * becomes that of the inner checksum. If the NIC has verified the outer one, the stack does not verify the
+ * inner one, which is right too. Else the stack verifies the inner one, as behind GRE. Global
+ * function: the verifier checks it once.
+ */
+__noinline int needs_one_checksum(struct xdp_md *ctx, struct outer *o, int ethernet)
+{
+	return o && are_checksums_equivalent((void *)(long)ctx->data, (void *)(long)ctx->data_end, o, ethernet);
 }
 
 /* Removes the outer headers, and writes metadata for tc. Returns the program's value. */
@@ -81,7 +93,7 @@ static __always_inline int decapsulate_xdp(struct xdp_md *ctx, const struct node
 	 * equal to an underlay address of this node. */
 	if ((void *)(eth + 1) > end || is_direct(s, eth))
 		return XDP_PASS;
-	if (read_outer(&o, s, data, end, 0) != GO_ON || o.checksum || find_sender(s, &o) != GO_ON)
+	if (read_outer(&o, s, data, end, 0) != GO_ON || find_sender(s, &o) != GO_ON)
 		return XDP_PASS;
 	/* tc removes padding. Only a frame with fragments is longer than its linear part. */
 	if (o.frame != end - data && o.frame != bpf_xdp_get_buff_len(ctx))
@@ -92,6 +104,8 @@ static __always_inline int decapsulate_xdp(struct xdp_md *ctx, const struct node
 	nexthop = t->nexthop;
 	ethernet = t->ethernet;
 	if (!is_plain(&o, data + o.length, end, ethernet, &protocol))
+		return XDP_PASS;
+	if (o.checksum && !needs_one_checksum(ctx, &o, ethernet))
 		return XDP_PASS;
 	return strip(ctx, &o, ethernet, nexthop, protocol);
 }
