@@ -88,8 +88,8 @@ var overlayTraffic = []grid{{
 	corner: "direct over the bridge", byKind: true,
 	columns: []column{
 		{"rate", "", "", sample.Throughput, "bridge"},
-		{"sender CPU per byte, UDP: per packet", "", "", sample.SenderCPUPerByte, "bridge"},
-		{"receiver CPU per byte, UDP: per packet", "", "", sample.ReceiverCPUPerByte, "bridge"},
+		{"sender CPU", "", "", sample.SenderCPUPerByte, "bridge"},
+		{"receiver CPU", "", "", sample.ReceiverCPUPerByte, "bridge"},
 	},
 	lines: slices.Concat(
 		targets("TCP", least(0.97)),
@@ -111,10 +111,9 @@ var overlayTraffic = []grid{{
 		targets("a policy of 100 rules over none", least(0.97), most(1.03), most(1.03)),
 		[]line{{name: "one stream, with a policy", group: "vrouter-direct-policy", workload: "stream", over: "vrouter-direct"}},
 		targets("the same, TCP_RR", least(0.98)),
-		[]line{
-			{name: "TCP_RR, with a policy", group: "vrouter-direct-policy", workload: "rr", over: "vrouter-direct"},
-			{name: "TCP_CRR, with a policy", group: "vrouter-direct-policy", workload: "crr", over: "vrouter-direct"},
-		},
+		[]line{{name: "TCP_RR, with a policy", group: "vrouter-direct-policy", workload: "rr", over: "vrouter-direct"}},
+		targets("the same, TCP_CRR", bound{}),
+		[]line{{name: "TCP_CRR, with a policy", group: "vrouter-direct-policy", workload: "crr", over: "vrouter-direct"}},
 	),
 }}
 
