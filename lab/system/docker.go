@@ -169,6 +169,29 @@ func (d dockerd) container(e Endpoint, options ...string) error {
 	return d.ready(e)
 }
 
+// startSpare starts the spare container, if the node has one, outside the network.
+func (d dockerd) startSpare() error {
+	if d.node.Spare.Name == "" {
+		return nil
+	}
+	if err := d.container(d.node.Spare); err != nil {
+		return err
+	}
+	return dockerDisconnect(d.node, d.node.Spare)
+}
+
+// dockerPorts is the change of ports of systems with Docker. Docker gives the container's device another name each
+// time, and the lab does not configure it.
+var dockerPorts = joins(func(n *Node, e Endpoint) error {
+	_, err := dockerOf(n).run("network", "connect", "--ip", e.V4.Addr().String(), dockerNetwork, e.Name)
+	return err
+}, dockerDisconnect)
+
+func dockerDisconnect(n *Node, e Endpoint) error {
+	_, err := dockerOf(n).run("network", "disconnect", dockerNetwork, e.Name)
+	return err
+}
+
 // ready configures a container's namespace in the same way as a namespace that the
 // lab created; see bringUp.
 func (d dockerd) ready(e Endpoint) error {

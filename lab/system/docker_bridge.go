@@ -71,41 +71,27 @@ func (DockerBridge) Attach(n *Node) error {
 // options of `docker run`. The network's devices are in the node's namespace.
 func (d dockerd) dualStack(options ...string) error {
 	for _, e := range d.node.Endpoints {
-		if err := d.dualStackContainer(e, options...); err != nil {
+		if err := d.container(e, append(options, "--ip6", e.V6.Addr().String())...); err != nil {
+			return err
+		}
+		if err := e.Space.Reconnect(EndpointDevice, e.V6); err != nil {
+			return err
+		}
+		vif, err := vifOf(d.node, e)
+		if err != nil {
+			return err
+		}
+		if err := steer(d.node, d.node.Space, vif, 1); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-func (d dockerd) dualStackContainer(e Endpoint, options ...string) error {
-	if err := d.container(e, append(options, "--ip6", e.V6.Addr().String())...); err != nil {
-		return err
-	}
-	if err := e.Space.Reconnect(EndpointDevice, e.V6); err != nil {
-		return err
-	}
-	vif, err := vifOf(d.node, e)
-	if err != nil {
-		return err
-	}
-	return steer(d.node, d.node.Space, vif, 1)
-}
-
-// dockerPorts is the change of ports of systems with Docker: `docker run` and `docker rm`.
-func dockerPorts(run func(d dockerd, e Endpoint, options ...string) error) Change {
-	return joins(
-		func(n *Node, e Endpoint) error { return run(dockerOf(n), e) },
-		func(n *Node, e Endpoint) error {
-			_, err := dockerOf(n).run("rm", "--force", e.Name)
-			return err
-		})
+	return d.startSpare()
 }
 
 // Changes implements Changer.
 func (DockerBridge) Changes() map[suite.Change]Change {
 	return map[suite.Change]Change{
-		suite.ChangePorts:    dockerPorts(dockerd.dualStackContainer),
+		suite.ChangePorts:    dockerPorts,
 		suite.ChangeRoutes:   bridgeRoute,
 		suite.ChangePolicies: iptablesRules(func(n *Node) []string { return dockerOf(n).env() }),
 	}

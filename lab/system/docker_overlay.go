@@ -66,6 +66,9 @@ func (o DockerOverlay) Attach(n *Node) error {
 			return err
 		}
 	}
+	if err := d.startSpare(); err != nil {
+		return err
+	}
 	return o.steer(d)
 }
 
@@ -153,13 +156,8 @@ func dockerOverlaySpace(d dockerd) (string, error) {
 }
 
 // Changes implements Changer.
-func (o DockerOverlay) Changes() map[suite.Change]Change {
-	return map[suite.Change]Change{suite.ChangePorts: dockerPorts(func(d dockerd, e Endpoint, _ ...string) error {
-		if err := d.container(e); err != nil {
-			return err
-		}
-		return o.steer(d)
-	})}
+func (DockerOverlay) Changes() map[suite.Change]Change {
+	return map[suite.Change]Change{suite.ChangePorts: dockerPorts}
 }
 
 func (DockerOverlay) Detach(n *Node) error { return dockerOf(n).down() }

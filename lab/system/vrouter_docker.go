@@ -139,7 +139,7 @@ func (VRouterDocker) Detach(n *Node) error {
 
 // Changes implements Changer.
 func (VRouterDocker) Changes() map[suite.Change]Change {
-	return map[suite.Change]Change{suite.ChangePorts: dockerPorts(dockerd.dualStackContainer)}
+	return map[suite.Change]Change{suite.ChangePorts: dockerPorts}
 }
 
 func (VRouterDocker) Devices(n *Node) []Device {
