@@ -8,6 +8,7 @@ import (
 
 	"windtunnel/internal/stdout"
 	"windtunnel/lab/agent"
+	"windtunnel/lab/delayline"
 	"windtunnel/lab/host"
 	"windtunnel/lab/system"
 	"windtunnel/lab/traffic"
@@ -33,6 +34,8 @@ func hidden(args []string) bool {
 		exitAfter("windtunnel host:", host.Serve(version, args[len(args)-1], os.Stdin, os.Stdout))
 	case host.AgentCommand:
 		exitAfter("windtunnel node:", host.Agent(version, args[1:], os.Stdin, os.Stdout))
+	case delayline.Command:
+		exitAfter("windtunnel delay-line:", delayline.Serve(args[1:], os.Stdin))
 	case system.KeepCommand:
 		system.Keep()
 		return true

@@ -18,6 +18,7 @@ import (
 	"windtunnel/internal/cli"
 
 	"windtunnel/internal/stopsignal"
+	"windtunnel/lab/delayline"
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/report/export"
@@ -63,7 +64,7 @@ func bringUp(ctx context.Context, out io.Writer, name string, plan *suite.Plan) 
 		return cmp.Or(err, fmt.Errorf("bring up the testbed of %s: it is running already; `windtunnel lab down %s` removes it", name, name))
 	}
 	x := executorHere(probe.Probe())
-	x.Agent = []string{self, "agent"}
+	x.Agent, x.Line = []string{self, "agent"}, []string{self, delayline.Command}
 	sc := &plan.Scenarios[0]
 	b, err := experiment.NewBench(ctx, x, space.LabID(plan.Suite), sc, plan.Nodes)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"windtunnel/internal/cli"
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/agent"
+	"windtunnel/lab/delayline"
 	"windtunnel/lab/experiment"
 	"windtunnel/lab/meter"
 	"windtunnel/lab/probe"
@@ -103,7 +104,7 @@ func thisMachine(cpus *cpuOptions) (*machines, error) {
 		return nil, err
 	}
 	x := executorHere(facts)
-	x.Given, x.Agent = chosen.layout, []string{self, "agent"}
+	x.Given, x.Agent, x.Line = chosen.layout, []string{self, "agent"}, []string{self, delayline.Command}
 	m := &machines{here: true, executor: x, facts: []*probe.Facts{facts}, self: self, choice: chosen.choice, fineIdle: meter.FineIdle(), close: func() error { return nil }}
 	m.hold = m.holdHere
 	return m, nil

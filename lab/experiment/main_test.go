@@ -14,6 +14,7 @@ import (
 	"windtunnel/internal/must"
 	"windtunnel/internal/testprogram"
 	"windtunnel/lab/agent"
+	"windtunnel/lab/delayline"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
@@ -38,6 +39,12 @@ func TestMain(m *testing.M) {
 			return
 		case guest.Command:
 			guest.Main(func(port *os.File) error { return agent.Serve("test", port, port, nil) })
+		case delayline.Command:
+			if err := delayline.Serve(os.Args[2:], os.Stdin); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			os.Exit(0)
 		case "traffic":
 			os.Exit(traffic.Worker(os.Args[2:], os.Stdout, os.Stderr))
 		}
@@ -104,7 +111,7 @@ func lab(t *testing.T, n *notebook, scenarios ...suite.Scenario) *Experiment {
 	return &Experiment{
 		Plan:     &suite.Plan{Suite: "test", Nodes: 2, Trials: 1, Scenarios: scenarios},
 		Seed:     1,
-		Executor: &netns.Executor{CPUs: cpus, Agent: []string{self, "agent"}},
+		Executor: &netns.Executor{CPUs: cpus, Agent: []string{self, "agent"}, Line: []string{self, delayline.Command}},
 		ID:       id, Self: self, Attempts: 1, Lenient: true, Recorder: n, Observer: n, Grace: time.Second,
 	}
 }

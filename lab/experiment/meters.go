@@ -13,6 +13,7 @@ import (
 	"windtunnel/lab/agent"
 	"windtunnel/lab/condition"
 	"windtunnel/lab/cpudistance"
+	"windtunnel/lab/delayline"
 	"windtunnel/lab/meter"
 	"windtunnel/lab/profile/folded"
 	"windtunnel/lab/sample"
@@ -45,7 +46,8 @@ type edge struct {
 	wire     meter.Reading
 	clock    map[int]float64
 	marks    map[string]testbed.Marks // by the name of the node; nil if the fabric does not read them
-	engine   float64                  // CPU seconds
+	delays   delayline.Reading
+	engine   float64 // CPU seconds
 }
 
 const (
@@ -188,6 +190,9 @@ func (m *meters) read(ctx context.Context) (edge, error) {
 	}
 	clock, err := m.traffic.bench.Testbed.Fabric().Clock()
 	e.clock = clock
+	if d, ok := m.traffic.bench.Testbed.(testbed.Delaying); ok {
+		e.delays = d.Delays()
+	}
 	reading.Wait()
 	errs = append(errs, err)
 	e.marks, err = m.traffic.bench.Testbed.Fabric().Marks()
@@ -322,7 +327,7 @@ func (m *meters) complete(said tool.Measurement) error {
 		return err
 	}
 	b := m.traffic.bench
-	s.Warnings = slices.Concat(s.Warnings, said.Warnings, b.Testbed.Fabric().Warnings(), b.warnings, lostOnWire(facts))
+	s.Warnings = slices.Concat(s.Warnings, said.Warnings, b.Testbed.Fabric().Warnings(), b.warnings, lostOnWire(facts), delayed(m.end.delays.Since(m.start.delays), b.scenario.Fabric.Delay, s.Metrics))
 	for _, d := range deltas {
 		s.Warnings = append(s.Warnings, d.Warnings...)
 	}
@@ -415,3 +420,29 @@ func lostOnWire(f meter.Facts) []string {
 	}
 	return []string{fmt.Sprintf("the wire lost %d frames, which the system under test did not cause: net.core.netdev_max_backlog frames waited on one CPU already; `sysctl -w net.core.netdev_max_backlog=4000` on this host prevents it at an MTU of 1500", n)}
 }
+
+// delayed records how late the delay lines released frames in the window, and warns of a large
+// lateness and of frames that they dropped.
+func delayed(r delayline.Reading, delay time.Duration, ms sample.Metrics) (warnings []string) {
+	if r.Lost > 0 {
+		warnings = append(warnings, fmt.Sprintf("the fabric's delay lost %d frames, which the system under test did not cause: %d MiB of frames wait in each direction of a link; send less, or shorten the delay", r.Lost, delayline.Room>>20))
+	}
+	if r.Late.Sum() == 0 {
+		return warnings
+	}
+	p50, p99 := r.Late.Quantile(0.5), r.Late.Quantile(0.99)
+	ms.Set(sample.DelayErrorP50, float64(p50))
+	ms.Set(sample.DelayErrorP99, float64(p99))
+	if p99 > delay/10+delaySlack {
+		why := "other programs use the CPUs, or the host of a virtual machine does"
+		if r.Normal {
+			why = "their process has no real-time priority, which needs CAP_SYS_NICE and real-time CPU time in its control group"
+		}
+		warnings = append(warnings, fmt.Sprintf("1 %% of the frames were %v or more too late for the delay of %v (median %v): %s", p99, delay, p50, why))
+	}
+	return warnings
+}
+
+// delaySlack is the lateness of a delay line on a busy CPU that no warning names: a virtual CPU
+// needs this time to wake up.
+const delaySlack = 100 * time.Microsecond

@@ -69,7 +69,7 @@ func TestNodesOfMoreCPUsThanTheMachineHasAreSkipped(t *testing.T) {
 func TestDelaysAndSharesNeedTheirKernelFeatures(t *testing.T) {
 	far := scenario("raw", func(sc *suite.Scenario) { sc.ID, sc.Fabric.Delay = "far", 1000 })
 	slow := scenario("raw", func(sc *suite.Scenario) { sc.ID, sc.Fabric.CPUShare = "slow", 0.25 })
-	for _, c := range []struct{ missing, skipped string }{{"fq", "far"}, {"cpu-share", "slow"}, {"", ""}} {
+	for _, c := range []struct{ missing, skipped string }{{"packet", "far"}, {"cpu-share", "slow"}, {"", ""}} {
 		skips := skipsOn(planOf(far, slow), machine(2, c.missing))
 		if c.skipped == "" {
 			if len(skips) != 0 {

@@ -21,7 +21,7 @@ func machine(cpus int, missing ...string) *probe.Facts {
 	for c := range cpus {
 		f.Allowed = append(f.Allowed, c)
 	}
-	for _, name := range []string{"netns", "veth", "bridge", "vxlan", "macvlan", "tbf", "fq", "cpu-share", "clsact", "bpf"} {
+	for _, name := range []string{"netns", "veth", "bridge", "vxlan", "macvlan", "tbf", "packet", "cpu-share", "clsact", "bpf"} {
 		found := probe.Finding{Feature: probe.Feature{Name: name, Remedy: "remedy for " + name}, Works: true}
 		for _, m := range missing {
 			if m == name {

@@ -20,7 +20,7 @@ const (
 	IFB          = "ifb"
 	Pfifo        = "pfifo"
 	TBF          = "tbf"
-	FQ           = "fq"
+	Packet       = "packet"
 	CPUShare     = "cpu-share"
 	Clsact       = "clsact"
 	BPF          = "bpf"
@@ -58,7 +58,7 @@ var features = []Feature{
 	{IFB, "intermediate functional block devices", module("ifb", "CONFIG_IFB", "")},
 	{Pfifo, "the pfifo queueing discipline", module("sch_fifo", "CONFIG_NET_SCHED", "")},
 	{TBF, "the token bucket queueing discipline (rates)", module("sch_tbf", "CONFIG_NET_SCH_TBF", "")},
-	{FQ, "the fair queue discipline, which holds packets until a time (delays)", module("sch_fq", "CONFIG_NET_SCH_FQ", "")},
+	{Packet, "packet sockets (delays)", module("af_packet", "CONFIG_PACKET", "")},
 	{CPUShare, "control groups that limit CPU time", "use a kernel with CONFIG_CFS_BANDWIDTH=y, and mount the control groups with the controller cpu"},
 	{Clsact, "the clsact hook", module("sch_ingress", "CONFIG_NET_SCH_INGRESS", "")},
 	{BPF, "BPF programs on the traffic control hook", module("cls_bpf", "CONFIG_NET_CLS_BPF", ", CONFIG_BPF_SYSCALL=y, and CAP_BPF or root")},

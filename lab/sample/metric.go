@@ -122,6 +122,8 @@ const (
 	ReceiverForeignCPU    Metric = "receiver_foreign_cpu_percent" //
 	FabricCores           Metric = "fabric_cpu_cores"             // work of the wire; the CPU figures of both nodes exclude it
 	ReceiverFabricCores   Metric = "fabric_cpu_cores_at_receiver" // part of FabricCores on the receiving node's CPUs
+	DelayErrorP50         Metric = "delay_error_ns_p50"           // how much later than due the delay lines released frames, on links with a delay
+	DelayErrorP99         Metric = "delay_error_ns_p99"           //
 	ObserverCores         Metric = "observer_cpu_cores"           // engine and agents
 	Retransmits           Metric = "retransmits"                  // TCP segments sent again, by the workloads of both nodes
 	Segments              Metric = "segments"                     // TCP segments sent, for the ratio Retransmits / Segments
@@ -245,6 +247,8 @@ var infos = []Info{
 	{ReceiverForeignCPU, "foreign CPU at the receiver", "%", -1, 0},
 	{FabricCores, "fabric CPU", "cores", 0, 0},
 	{ReceiverFabricCores, "fabric CPU at the receiver", "cores", 0, 0},
+	{DelayErrorP50, "error of the delay p50", "ns", -1, 0},
+	{DelayErrorP99, "error of the delay p99", "ns", -1, 0},
 	{ObserverCores, "observer CPU", "cores", -1, 0},
 	{Retransmits, "retransmits", "segments", -1, Summed},
 	{Segments, "segments", "segments", 0, 0},

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"windtunnel/lab/agent"
+	"windtunnel/lab/delayline"
 	"windtunnel/lab/meter"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
@@ -65,6 +66,11 @@ type Cluster interface{ Cluster() }
 // Its CPU time is a figure apart, and no trial fails for it.
 type Controlled interface {
 	ControlPlane() []string // names of its programs
+}
+
+// Delaying is implemented by testbeds with delay lines, which hold the frames of links with a delay.
+type Delaying interface {
+	Delays() delayline.Reading // since the testbed was made
 }
 
 // Furnished is implemented by testbeds whose endpoints exist before the system is

@@ -149,6 +149,9 @@ func columns(r *model.Report, rows []*model.Scenario, exchange bool) (list []Col
 	if changes {
 		add(sample.Changes, sample.ChangeTime, sample.ChangeTimeMax)
 	}
+	if slices.ContainsFunc(rows, func(s *model.Scenario) bool { return s.Fabric.Delay > 0 }) {
+		add(sample.DelayErrorP50, sample.DelayErrorP99)
+	}
 	add(sample.DSCPShare, sample.Retransmits, sample.Errors)
 	if !exchange {
 		add(sample.ToolSenderFrame, sample.ToolReceiverFrame)

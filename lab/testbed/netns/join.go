@@ -25,8 +25,9 @@ func (n *node) offload(device string, gro bool) error {
 	return n.space.Offloads(device, want)
 }
 
-// joinByWire puts a wire between the nodes, and sets up both ends of every cable.
-func (tb *Testbed) joinByWire() error {
+// joinByWire puts a wire between the nodes, and sets up both ends of every cable. line is the
+// command of a delay line.
+func (tb *Testbed) joinByWire(line []string) error {
 	w, err := newWire(wireSpace(tb.id), tb.spec.Fabric, tb.countPlaces)
 	if err != nil {
 		return err
@@ -67,7 +68,7 @@ func (tb *Testbed) joinByWire() error {
 			}
 		}
 	}
-	if err := w.join(segments, bonded(f), f); err != nil {
+	if err := w.join(segments, f); err != nil {
 		return err
 	}
 	if tb.spec.Marks {
@@ -76,7 +77,7 @@ func (tb *Testbed) joinByWire() error {
 		}
 	}
 	w.startClock(f)
-	return nil
+	return tb.startLines(line)
 }
 
 // wireCPUs returns the CPUs that do the wire's work for frames from node i: the wire's CPUs

@@ -22,39 +22,42 @@ func lossDevices(port string) (near, far string) { return "near" + port, "far" +
 // configureLoss adds the pair of devices before a port that loses frames.
 func (w *wire) configureLoss(port string, f suite.Fabric) error {
 	near, far := lossDevices(port)
-	if err := w.space.Pair(space.Veth{Name: near, PeerName: far, MTU: f.MTU, Queues: 1}, w.space); err != nil {
+	toNear, toFar, err := w.addPair(near, far, f.MTU, suite.OffloadNone)
+	if err != nil {
 		return err
+	}
+	return errors.Join(
+		w.space.Offloads(far, map[string]bool{"rx-gro": true}),
+		lengthen(w.space, toNear), addQueue(w.space, toNear, 1),
+		w.lose(toFar, f.Loss),
+		attachProgram(w.space, toFar, netlink.HANDLE_MIN_INGRESS, w.objects.Wire, wireProgWire),
+		w.space.Up(near), w.space.Up(far),
+	)
+}
+
+// addPair adds a pair of devices to the wire's namespace. The superframes of a profile cross the
+// pair whole; the kernel cuts others.
+func (w *wire) addPair(near, far string, mtu int, whole suite.Offload) (toNear, toFar netlink.Link, err error) {
+	if err := w.space.Pair(space.Veth{Name: near, PeerName: far, MTU: mtu, Queues: 1}, w.space); err != nil {
+		return nil, nil, err
 	}
 	for _, device := range []string{near, far} {
 		on, err := w.space.OffloadsOn(device)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
-		off := testbed.NICOffloads(on, suite.OffloadNone)
-		off["rx-gro"] = device == far
-		if err := w.space.Offloads(device, off); err != nil {
-			return err
-		}
-		if err := w.space.DeviceSysctl("ipv6", device, "disable_ipv6", "1"); err != nil {
-			return err
-		}
-		l, err := w.space.Link(device)
-		if err != nil {
-			return err
-		}
-		if device == far {
-			err = errors.Join(w.lose(l, f.Loss), attachProgram(w.space, l, netlink.HANDLE_MIN_INGRESS, w.objects.Wire, wireProgWire))
-		} else {
-			err = errors.Join(lengthen(w.space, l), addQueue(w.space, l, 1))
-		}
-		if err != nil {
-			return err
-		}
-		if err := w.space.Up(device); err != nil {
-			return err
+		off := testbed.NICOffloads(on, whole)
+		off["rx-gro"] = false
+		if err := errors.Join(w.space.Offloads(device, off), w.space.DeviceSysctl("ipv6", device, "disable_ipv6", "1")); err != nil {
+			return nil, nil, err
 		}
 	}
-	return nil
+	toNear, err = w.space.Link(near)
+	if err != nil {
+		return nil, nil, err
+	}
+	toFar, err = w.space.Link(far)
+	return toNear, toFar, err
 }
 
 // lose makes a device lose a share of the frames that it receives, at random.

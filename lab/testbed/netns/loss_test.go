@@ -36,8 +36,8 @@ func TestALinkLosesItsShareOfTheFrames(t *testing.T) {
 	}
 }
 
-func TestThreeNodesReachEachOtherByLinksThatLoseFrames(t *testing.T) {
-	tb := up(t, executor(t), 3, fabric(func(f *suite.Fabric) { f.Loss = 0.001 }))
+func TestThreeNodesReachEachOtherByLinksThatLoseAndDelayFrames(t *testing.T) {
+	tb := up(t, executor(t), 3, fabric(func(f *suite.Fabric) { f.Loss, f.Delay = 0.001, 100*time.Microsecond }))
 	for from := range 3 {
 		for to := range 3 {
 			if from != to {

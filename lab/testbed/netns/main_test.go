@@ -11,6 +11,7 @@ import (
 
 	"windtunnel/internal/must"
 	"windtunnel/lab/agent"
+	"windtunnel/lab/delayline"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed"
@@ -26,6 +27,8 @@ func TestMain(m *testing.M) {
 	switch role {
 	case "agent":
 		err = agent.Serve("test", os.Stdin, os.Stdout, nil)
+	case "line":
+		err = delayline.Serve(os.Args[1:], os.Stdin)
 	case "sink", "source":
 		err = playTraffic(role)
 	case "victim":
@@ -57,7 +60,7 @@ func executor(t *testing.T) *Executor {
 	if len(cpus) < 2 {
 		t.Skip("two nodes need two CPUs")
 	}
-	return &Executor{CPUs: cpus, Agent: self("agent")}
+	return &Executor{CPUs: cpus, Agent: self("agent"), Line: self("line")}
 }
 
 // up brings a testbed up that is gone after the test.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"windtunnel/lab/agent"
+	"windtunnel/lab/delayline"
 	"windtunnel/lab/meter"
 	"windtunnel/lab/parallel"
 	"windtunnel/lab/space"
@@ -24,6 +25,7 @@ type Executor struct {
 	CPUs  []int          // usable CPUs
 	Given testbed.Layout // assignment of the CPUs; Layout plans one if it is zero
 	Agent []string       // argv of the agent program
+	Line  []string       // argv of the program that delays frames, delayline.Serve
 
 	countPlaces bool // for tests: see bpf/wire.c
 }
@@ -78,7 +80,7 @@ func (x *Executor) up(ctx context.Context, spec testbed.Spec) (_ *Testbed, err e
 	if spec.Fabric.Kind == suite.Veth {
 		err = tb.joinByVeth()
 	} else {
-		err = tb.joinByWire()
+		err = tb.joinByWire(x.Line)
 	}
 	if err != nil {
 		return nil, err
@@ -125,7 +127,7 @@ func (x *Executor) Requires(sc *suite.Scenario, _ system.About) (features []stri
 		features = append(features, "tbf")
 	}
 	if f.Delay > 0 {
-		features = append(features, "fq")
+		features = append(features, "packet")
 	}
 	if f.CPUShare > 0 {
 		features = append(features, "cpu-share")
@@ -208,7 +210,7 @@ func (tb *Testbed) Describe() string {
 		fmt.Fprintf(&b, ", %d bit/s", f.Rate)
 	}
 	if f.Delay > 0 {
-		fmt.Fprintf(&b, ", %v delay each way", f.Delay)
+		fmt.Fprintf(&b, ", %v delay each way by a process", f.Delay)
 	}
 	if f.Loss > 0 {
 		fmt.Fprintf(&b, ", %.4g %% of the frames lost each way", 100*f.Loss)
@@ -254,6 +256,9 @@ func (tb *Testbed) Settings() space.Settings {
 // and returns all of them.
 func (tb *Testbed) Down(ctx context.Context) error {
 	var errs []error
+	if tb.wire != nil { // before the devices are removed, which the delay lines use
+		errs = append(errs, tb.wire.stopLines((*delayline.Process).Stop))
+	}
 	killed := false
 	for _, n := range tb.nodes {
 		errs = append(errs, n.release(ctx))
@@ -274,14 +279,14 @@ func (tb *Testbed) Down(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Release ends the agents and keeps the namespaces and devices.
+// Release ends the agents and keeps the namespaces, the devices and the delay lines.
 func (tb *Testbed) Release(ctx context.Context) error {
 	var errs []error
 	for _, n := range tb.nodes {
 		errs = append(errs, n.release(ctx))
 	}
 	if tb.wire != nil {
-		errs = append(errs, tb.marks.close(), tb.wire.close())
+		errs = append(errs, tb.wire.stopLines((*delayline.Process).Keep), tb.marks.close(), tb.wire.close())
 	}
 	return errors.Join(errs...)
 }

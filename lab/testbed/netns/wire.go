@@ -10,6 +10,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/lab/delayline"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed"
@@ -20,9 +21,11 @@ import (
 type wire struct {
 	space    *space.Space
 	objects  wireObjects
-	links    []link.Link // of the clock
-	unmetred string      // why the clock does not run; empty where it does
-	ports    []string    // device names, for the meter
+	links    []link.Link     // of the clock
+	unmetred string          // why the clock does not run; empty where it does
+	ports    []string        // device names, for the meter
+	hops     []delayline.Hop // where links have a delay: by link and node
+	lines    []*delayline.Process
 
 	countPlaces bool
 }
@@ -54,23 +57,21 @@ func (w *wire) load(f suite.Fabric, countPlaces bool) error {
 	if err != nil {
 		return err
 	}
-	var byAdapter uint32
-	if f.Steering == suite.ByMAC {
-		byAdapter = 1
+	flag := func(b bool) (n uint32) {
+		if b {
+			n = 1
+		}
+		return n
 	}
 	v := spec.Variables
 	if err := errors.Join(
-		v[wireVarWireNetns].Set(inode), v[wireVarDelayNs].Set(uint64(f.Delay)),
-		v[wireVarNicQueues].Set(uint32(f.Queues)), v[wireVarByAdapter].Set(byAdapter),
+		v[wireVarWireNetns].Set(inode),
+		v[wireVarNicQueues].Set(uint32(f.Queues)), v[wireVarByAdapter].Set(flag(f.Steering == suite.ByMAC)),
+		v[wireVarCountPlaces].Set(flag(countPlaces)), v[wireVarDelayed].Set(flag(f.Delay > 0)),
 	); err != nil {
 		return fmt.Errorf("prepare the wire's program: %w", err)
 	}
 	w.countPlaces = countPlaces
-	if countPlaces {
-		if err := spec.Variables[wireVarCountPlaces].Set(uint32(1)); err != nil {
-			return fmt.Errorf("prepare the wire's program: %w", err)
-		}
-	}
 	err = spec.LoadAndAssign(&w.objects, nil)
 	if err == nil {
 		return nil
@@ -82,7 +83,7 @@ func (w *wire) load(f suite.Fabric, countPlaces bool) error {
 	}
 	type carrier struct {
 		Wire        *ebpf.Program `ebpf:"wire"`
-		Propagate   *ebpf.Program `ebpf:"propagate"`
+		Steer       *ebpf.Program `ebpf:"steer"`
 		NicTransmit *ebpf.Program `ebpf:"nic_transmit"`
 		NicReceive  *ebpf.Program `ebpf:"nic_receive"`
 		wireMaps
@@ -91,7 +92,7 @@ func (w *wire) load(f suite.Fabric, countPlaces bool) error {
 	if err := spec.LoadAndAssign(&c, nil); err != nil {
 		return fmt.Errorf("load the wire's program (needs Linux 5.4 with BPF and CAP_BPF): %w", err)
 	}
-	w.objects.Wire, w.objects.Propagate, w.objects.NicTransmit, w.objects.NicReceive, w.objects.wireMaps = c.Wire, c.Propagate, c.NicTransmit, c.NicReceive, c.wireMaps
+	w.objects.Wire, w.objects.Steer, w.objects.NicTransmit, w.objects.NicReceive, w.objects.wireMaps = c.Wire, c.Steer, c.NicTransmit, c.NicReceive, c.wireMaps
 	return nil
 }
 
@@ -153,7 +154,14 @@ func (w *wire) clock() (map[int]float64, error) {
 	}
 	used := make(map[int]float64, len(perCPU))
 	for cpu, c := range perCPU {
-		used[cpu] = float64(c.BusyNs) / 1e9
+		used[cpu] = (float64(c.BusyNs) - float64(c.OnLineNs)) / 1e9 // the latter are part of the lines' time
+	}
+	for _, p := range w.lines {
+		cpu, seconds, err := p.Clock()
+		if err != nil {
+			return nil, err
+		}
+		used[cpu] += seconds
 	}
 	return used, nil
 }
@@ -190,8 +198,8 @@ func (w *wire) configurePort(port string, f suite.Fabric) error {
 	if err := attachProgram(w.space, l, netlink.HANDLE_MIN_INGRESS, w.objects.Wire, wireProgWire); err != nil {
 		return err
 	}
-	if f.Delay > 0 {
-		if err := addFilter(w.space, l, netlink.HANDLE_MIN_EGRESS, filterPriority, w.objects.Propagate, wireProgPropagate); err != nil {
+	if f.Queues > 1 {
+		if err := addFilter(w.space, l, netlink.HANDLE_MIN_EGRESS, filterPriority, w.objects.Steer, wireProgSteer); err != nil {
 			return err
 		}
 	}
@@ -210,7 +218,12 @@ func (w *wire) configurePort(port string, f suite.Fabric) error {
 		}
 	}
 	if f.Loss > 0 {
-		return w.configureLoss(port, f)
+		if err := w.configureLoss(port, f); err != nil {
+			return err
+		}
+	}
+	if f.Delay > 0 {
+		return w.configureDelay(port, f)
 	}
 	return nil
 }
@@ -218,11 +231,8 @@ func (w *wire) configurePort(port string, f suite.Fabric) error {
 // queueing gives a transmitting veth a queue. A full ring of the peer then stops the queue
 // instead of dropping (Linux 6.16, drivers/net/veth.c).
 func (w *wire) queueing(l netlink.Link, f suite.Fabric) error {
-	switch {
-	case f.Rate == 0 && f.Delay == 0:
+	if f.Rate == 0 {
 		return addQueue(w.space, l, f.Queues)
-	case f.Rate == 0:
-		return w.holding(l, netlink.HANDLE_ROOT)
 	}
 	// The burst holds 4 ms at the rate, so that a timer that is late on a busy CPU
 	// loses no rate: with 1 ms a link of 10 Gbit/s carried 7 to 9.7. It is never less
@@ -241,21 +251,6 @@ func (w *wire) queueing(l netlink.Link, f suite.Fabric) error {
 	}
 	if err := w.space.Links.QdiscAdd(q); err != nil {
 		return fmt.Errorf("limit %s to %d bit/s (TBF; needs CONFIG_NET_SCH_TBF): %w", l.Attrs().Name, f.Rate, err)
-	}
-	if f.Delay > 0 {
-		return w.holding(l, netlink.MakeHandle(1, 1)) // the only class of a TBF
-	}
-	return nil
-}
-
-// holding gives a port a queue that holds each frame until the time that the
-// program propagate has set. It has no limit for a single flow and ignores the
-// sockets' pacing, which was obeyed before.
-func (w *wire) holding(l netlink.Link, parent uint32) error {
-	q := netlink.NewFq(netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Parent: parent, Handle: netlink.MakeHandle(2, 0)})
-	q.Pacing, q.PacketLimit, q.FlowPacketLimit = 0, queueLength, queueLength
-	if err := w.space.Links.QdiscAdd(q); err != nil {
-		return fmt.Errorf("delay the frames of %s (fq; needs CONFIG_NET_SCH_FQ): %w", l.Attrs().Name, err)
 	}
 	return nil
 }
@@ -299,7 +294,7 @@ func attachProgram(s *space.Space, l netlink.Link, hook uint32, p *ebpf.Program,
 const (
 	teamPriority   = 1
 	marksPriority  = 1
-	verifyPriority = 1 // of a port: before the frame gets its time
+	verifyPriority = 1 // of a port, beside steer
 	filterPriority = 2
 )
 
@@ -320,42 +315,23 @@ func addFilter(s *space.Space, l netlink.Link, hook uint32, priority uint16, p *
 const maxPorts = 64 // of one segment; MAX_PORTS in bpf/wire.c
 
 // join lets the ports of each segment (one for each parallel link) reach each
-// other. oneStation: a node has the same addresses on every segment.
-func (w *wire) join(segments [][]string, oneStation bool, f suite.Fabric) error {
+// other.
+func (w *wire) join(segments [][]string, f suite.Fabric) error {
 	for seg, names := range segments {
 		if len(names) > maxPorts {
 			return fmt.Errorf("%d nodes on one fabric: %d is the most", len(names), maxPorts)
 		}
 		var indexes, ways []uint32 // ifindexes of the ports, and of the devices out of which frames to them are sent
 		for _, n := range names {
-			index, err := w.index(n)
+			index, way, err := w.way(n, f)
 			if err != nil {
 				return err
-			}
-			way := index
-			if f.RxChecksum == suite.RxChecksumOuter {
-				if way, err = w.index(cutDevice(n)); err != nil {
-					return err
-				}
-			}
-			if f.Loss > 0 { // the port has the devices of configureLoss before it
-				near, far := lossDevices(n)
-				arrival, err := w.index(far)
-				if err != nil {
-					return err
-				}
-				if err := w.objects.Ports.Put(arrival, wirePort{Peer: way}); err != nil {
-					return fmt.Errorf("tell the wire of device %s: %w", far, err)
-				}
-				if way, err = w.index(near); err != nil {
-					return err
-				}
 			}
 			indexes, ways = append(indexes, index), append(ways, way)
 		}
 		for i, index := range indexes {
 			p := wirePort{Segment: uint32(seg), Node: uint32(i)}
-			if !oneStation {
+			if !bonded(f) { // the NICs of a team have the same addresses on every segment
 				p.Stations = uint32(seg)
 			}
 			if len(indexes) == 2 {
@@ -370,6 +346,43 @@ func (w *wire) join(segments [][]string, oneStation bool, f suite.Fabric) error 
 		}
 	}
 	return nil
+}
+
+// way returns the index of a port, and of the device out of which frames to it are sent: the port,
+// or the first of the devices before it.
+func (w *wire) way(port string, f suite.Fabric) (index, way uint32, err error) {
+	if index, err = w.index(port); err != nil {
+		return 0, 0, err
+	}
+	way = index
+	if f.RxChecksum == suite.RxChecksumOuter {
+		if way, err = w.index(cutDevice(port)); err != nil {
+			return 0, 0, err
+		}
+	}
+	if f.Loss > 0 {
+		near, far := lossDevices(port)
+		arrival, err := w.index(far)
+		if err != nil {
+			return 0, 0, err
+		}
+		if err := w.objects.Ports.Put(arrival, wirePort{Peer: way}); err != nil {
+			return 0, 0, fmt.Errorf("tell the wire of device %s: %w", far, err)
+		}
+		if way, err = w.index(near); err != nil {
+			return 0, 0, err
+		}
+	}
+	if f.Delay > 0 {
+		hold, _ := delayDevices(port)
+		from, err := w.index(hold)
+		if err != nil {
+			return 0, 0, err
+		}
+		w.hops = append(w.hops, delayline.Hop{From: int(from), To: int(way)})
+		way = from
+	}
+	return index, way, nil
 }
 
 func (w *wire) index(device string) (uint32, error) {

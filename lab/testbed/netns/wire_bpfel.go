@@ -33,12 +33,14 @@ type wireChunk struct {
 }
 
 type wireClock struct {
-	_         structs.HostLayout
-	BusyNs    uint64
-	RxStarted uint64
-	TxStarted uint64
-	TxOurs    uint32
-	Pad       uint32
+	_             structs.HostLayout
+	BusyNs        uint64
+	RxStarted     uint64
+	TxStarted     uint64
+	TxOurs        uint32
+	Pad           uint32
+	OnLineNs      uint64
+	OnLineStarted uint64
 }
 
 type wirePort struct {
@@ -64,6 +66,7 @@ const (
 	wireMapArrivals           = "arrivals"
 	wireMapChunks             = "chunks"
 	wireMapClocks             = "clocks"
+	wireMapLines              = "lines"
 	wireMapMembers            = "members"
 	wireMapPlaces             = "places"
 	wireMapPorts              = "ports"
@@ -76,11 +79,11 @@ const (
 	wireProgClockSoftirqExit  = "clock_softirq_exit"
 	wireProgNicReceive        = "nic_receive"
 	wireProgNicTransmit       = "nic_transmit"
-	wireProgPropagate         = "propagate"
+	wireProgSteer             = "steer"
 	wireProgWire              = "wire"
 	wireVarByAdapter          = "by_adapter"
 	wireVarCountPlaces        = "count_places"
-	wireVarDelayNs            = "delay_ns"
+	wireVarDelayed            = "delayed"
 	wireVarNicQueues          = "nic_queues"
 	wireVarWireNetns          = "wire_netns"
 )
@@ -134,7 +137,7 @@ type wireProgramSpecs struct {
 	ClockSoftirqExit  *ebpf.ProgramSpec `ebpf:"clock_softirq_exit"`
 	NicReceive        *ebpf.ProgramSpec `ebpf:"nic_receive"`
 	NicTransmit       *ebpf.ProgramSpec `ebpf:"nic_transmit"`
-	Propagate         *ebpf.ProgramSpec `ebpf:"propagate"`
+	Steer             *ebpf.ProgramSpec `ebpf:"steer"`
 	Wire              *ebpf.ProgramSpec `ebpf:"wire"`
 }
 
@@ -146,6 +149,7 @@ type wireMapSpecs struct {
 	Arrivals *ebpf.MapSpec `ebpf:"arrivals"`
 	Chunks   *ebpf.MapSpec `ebpf:"chunks"`
 	Clocks   *ebpf.MapSpec `ebpf:"clocks"`
+	Lines    *ebpf.MapSpec `ebpf:"lines"`
 	Members  *ebpf.MapSpec `ebpf:"members"`
 	Places   *ebpf.MapSpec `ebpf:"places"`
 	Ports    *ebpf.MapSpec `ebpf:"ports"`
@@ -159,7 +163,7 @@ type wireMapSpecs struct {
 type wireVariableSpecs struct {
 	ByAdapter   *ebpf.VariableSpec `ebpf:"by_adapter"`
 	CountPlaces *ebpf.VariableSpec `ebpf:"count_places"`
-	DelayNs     *ebpf.VariableSpec `ebpf:"delay_ns"`
+	Delayed     *ebpf.VariableSpec `ebpf:"delayed"`
 	NicQueues   *ebpf.VariableSpec `ebpf:"nic_queues"`
 	WireNetns   *ebpf.VariableSpec `ebpf:"wire_netns"`
 }
@@ -188,6 +192,7 @@ type wireMaps struct {
 	Arrivals *ebpf.Map `ebpf:"arrivals"`
 	Chunks   *ebpf.Map `ebpf:"chunks"`
 	Clocks   *ebpf.Map `ebpf:"clocks"`
+	Lines    *ebpf.Map `ebpf:"lines"`
 	Members  *ebpf.Map `ebpf:"members"`
 	Places   *ebpf.Map `ebpf:"places"`
 	Ports    *ebpf.Map `ebpf:"ports"`
@@ -201,6 +206,7 @@ func (m *wireMaps) Close() error {
 		m.Arrivals,
 		m.Chunks,
 		m.Clocks,
+		m.Lines,
 		m.Members,
 		m.Places,
 		m.Ports,
@@ -215,7 +221,7 @@ func (m *wireMaps) Close() error {
 type wireVariables struct {
 	ByAdapter   *ebpf.Variable `ebpf:"by_adapter"`
 	CountPlaces *ebpf.Variable `ebpf:"count_places"`
-	DelayNs     *ebpf.Variable `ebpf:"delay_ns"`
+	Delayed     *ebpf.Variable `ebpf:"delayed"`
 	NicQueues   *ebpf.Variable `ebpf:"nic_queues"`
 	WireNetns   *ebpf.Variable `ebpf:"wire_netns"`
 }
@@ -231,7 +237,7 @@ type wirePrograms struct {
 	ClockSoftirqExit  *ebpf.Program `ebpf:"clock_softirq_exit"`
 	NicReceive        *ebpf.Program `ebpf:"nic_receive"`
 	NicTransmit       *ebpf.Program `ebpf:"nic_transmit"`
-	Propagate         *ebpf.Program `ebpf:"propagate"`
+	Steer             *ebpf.Program `ebpf:"steer"`
 	Wire              *ebpf.Program `ebpf:"wire"`
 }
 
@@ -244,7 +250,7 @@ func (p *wirePrograms) Close() error {
 		p.ClockSoftirqExit,
 		p.NicReceive,
 		p.NicTransmit,
-		p.Propagate,
+		p.Steer,
 		p.Wire,
 	)
 }

@@ -73,9 +73,6 @@ struct {
 	__type(value, __u64); /* frames */
 } arrivals SEC(".maps");
 
-/* Set by the loader: the links' propagation delay, one way. */
-volatile const __u64 delay_ns = 0;
-
 /* Set by the loader: receive queues of each NIC, and whether each adapter has one. */
 volatile const __u32 nic_queues = 1;
 volatile const __u32 by_adapter = 0;
@@ -153,6 +150,8 @@ struct clock {
 	__u64 tx_started; /* 0: outside a NET_TX softirq */
 	__u32 tx_ours;    /* this NET_TX softirq serves a port */
 	__u32 pad;
+	__u64 on_line_ns; /* time of all softirqs on top of delay lines */
+	__u64 on_line_started; /* 0: outside such a softirq */
 };
 
 struct {
@@ -172,6 +171,24 @@ static __always_inline struct clock *this_clock(void)
 static __always_inline int ours(struct net_device *dev)
 {
 	return dev->nd_net.net->ns.inum == wire_netns;
+}
+
+/* Set by the loader: there are delay lines. Their time counts as the wire's, but
+ * includes the softirqs that run on top of them. */
+volatile const __u32 delayed = 0;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_PORTS);
+	__type(key, __u32); /* process of a delay line */
+	__type(value, __u32);
+} lines SEC(".maps");
+
+static __always_inline int in_line(void)
+{
+	__u32 process = bpf_get_current_pid_tgid() >> 32;
+
+	return delayed && bpf_map_lookup_elem(&lines, &process);
 }
 
 static __always_inline void receive_ends(struct clock *c)
@@ -206,29 +223,6 @@ static __always_inline __u32 queue_of(__u32 port, const struct adapter *a)
 	return queue;
 }
 
-/*
- * Choose the receive queue of the NIC behind a port: by flow, or as a NIC with a
- * queue for each adapter (VMQ) does. A port sends a frame with a recorded receive
- * queue on the transmit queue of that number (skb_tx_hash, net/core/dev.c), and a
- * veth delivers it to the peer's receive queue of that number. Without this all
- * frames were on queue 0, because the field still has the number of the sender's
- * transmit queue. Datagrams of a connected UDP socket keep the queue that the
- * sender's NIC chose: the socket remembers it.
- */
-static __always_inline void steer(struct __sk_buff *skb, __u32 port)
-{
-	struct adapter a = { .port = port };
-	__u32 queue = 0;
-
-	if (nic_queues < 2)
-		return;
-	if (!by_adapter)
-		queue = bpf_get_hash_recalc(skb) % nic_queues;
-	else if (!bpf_skb_load_bytes(skb, 0, a.mac, ETH_ALEN) && !(a.mac[0] & 1))
-		queue = queue_of(port, &a);
-	skb->queue_mapping = queue + 1; /* skb_record_rx_queue, linux/skbuff.h */
-}
-
 static __always_inline void flood(struct __sk_buff *skb, const struct port *p)
 {
 	for (__u32 i = 0; i < MAX_PORTS; i++) {
@@ -239,7 +233,6 @@ static __always_inline void flood(struct __sk_buff *skb, const struct port *p)
 			return;
 		if (i == p->node)
 			continue;
-		steer(skb, *out);
 		bpf_clone_redirect(skb, *out, 0);
 	}
 }
@@ -254,10 +247,8 @@ int wire(struct __sk_buff *skb)
 	p = bpf_map_lookup_elem(&ports, &in);
 	if (!p)
 		return TC_ACT_SHOT;
-	if (p->peer) {
-		steer(skb, p->peer);
+	if (p->peer)
 		return bpf_redirect(p->peer, 0);
-	}
 
 	st.stations = p->stations;
 	if (bpf_skb_load_bytes(skb, ETH_ALEN, st.mac, ETH_ALEN))
@@ -276,7 +267,6 @@ int wire(struct __sk_buff *skb)
 			out = bpf_map_lookup_elem(&members, &member);
 			if (!out)
 				return TC_ACT_SHOT;
-			steer(skb, *out);
 			return bpf_redirect(*out, 0);
 		}
 	}
@@ -285,13 +275,26 @@ int wire(struct __sk_buff *skb)
 }
 
 /*
- * At the egress of a port, where links have a delay: the time at which the port's
- * fq queue lets the frame go (earliest departure time).
+ * At the egress of a port whose NIC has several queues: choose the receive queue,
+ * by flow, or as a NIC with a queue for each adapter (VMQ) does. A port sends a
+ * frame with a recorded receive queue on the transmit queue of that number
+ * (skb_tx_hash, net/core/dev.c), and a veth delivers it to the peer's receive
+ * queue of that number. Without this all frames were on queue 0, because the
+ * field still has the number of the sender's transmit queue. Datagrams of a
+ * connected UDP socket keep the queue that the sender's NIC chose: the socket
+ * remembers it.
  */
 SEC("tc")
-int propagate(struct __sk_buff *skb)
+int steer(struct __sk_buff *skb)
 {
-	skb->tstamp = bpf_ktime_get_ns() + delay_ns;
+	struct adapter a = { .port = skb->ifindex };
+	__u32 queue = 0;
+
+	if (!by_adapter)
+		queue = bpf_get_hash_recalc(skb) % nic_queues;
+	else if (!bpf_skb_load_bytes(skb, 0, a.mac, ETH_ALEN) && !(a.mac[0] & 1))
+		queue = queue_of(a.port, &a);
+	skb->queue_mapping = queue + 1; /* skb_record_rx_queue, linux/skbuff.h */
 	return TC_ACT_UNSPEC;
 }
 
@@ -381,7 +384,6 @@ int nic_receive(struct __sk_buff *skb)
 	__u8 protocol = 0;
 	__u16 field = 1;
 
-	steer(skb, skb->ifindex); /* the device in front of the port does not keep the queue */
 	if (skb->protocol == bpf_htons(ETH_P_IP) && !bpf_skb_load_bytes(skb, at, ip, sizeof(*ip))) {
 		if (ip->frag_off & bpf_htons(0x3fff))
 			return TC_ACT_UNSPEC;
@@ -469,10 +471,14 @@ int BPF_PROG(clock_softirq_entry, unsigned int vec)
 {
 	struct clock *c;
 
-	if (vec != NET_TX_SOFTIRQ)
+	if (vec != NET_TX_SOFTIRQ && !delayed)
 		return 0;
 	c = this_clock();
-	if (c) {
+	if (!c)
+		return 0;
+	if (in_line())
+		c->on_line_started = bpf_ktime_get_ns();
+	if (vec == NET_TX_SOFTIRQ) {
 		c->tx_started = bpf_ktime_get_ns();
 		c->tx_ours = 0;
 	}
@@ -494,18 +500,23 @@ int BPF_PROG(clock_softirq_exit, unsigned int vec)
 {
 	struct clock *c;
 
-	if (vec != NET_TX_SOFTIRQ && vec != NET_RX_SOFTIRQ)
+	if (vec != NET_TX_SOFTIRQ && vec != NET_RX_SOFTIRQ && !delayed)
 		return 0;
 	c = this_clock();
 	if (!c)
 		return 0;
+	if (c->on_line_started) {
+		c->on_line_ns += bpf_ktime_get_ns() - c->on_line_started;
+		c->on_line_started = 0;
+	}
 	if (vec == NET_RX_SOFTIRQ) {
 		receive_ends(c);
 		return 0;
 	}
-	if (c->tx_started && c->tx_ours)
+	if (vec == NET_TX_SOFTIRQ && c->tx_started && c->tx_ours)
 		c->busy_ns += bpf_ktime_get_ns() - c->tx_started;
-	c->tx_started = 0;
+	if (vec == NET_TX_SOFTIRQ)
+		c->tx_started = 0;
 	return 0;
 }
 
