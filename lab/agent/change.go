@@ -34,8 +34,6 @@ func (s *Service) prepareChanges(args AttachArgs, n *system.Node) error {
 			n.Spares = append(n.Spares, system.NodeEndpoint{Node: node, Name: c.Name, V4: c.V4, V6: c.V6, MAC: c.MAC})
 		}
 	}
-	s.changes.Lock()
-	defer s.changes.Unlock()
 	if args.Index < len(args.Spares) && args.Spares[args.Index].Name != "" {
 		c := args.Spares[args.Index]
 		sp, err := space.Create(args.SpaceBase + "-" + c.Name)
@@ -47,6 +45,8 @@ func (s *Service) prepareChanges(args AttachArgs, n *system.Node) error {
 			return err
 		}
 	}
+	s.changes.Lock()
+	defer s.changes.Unlock()
 	s.changes.of, s.changes.node = change, n
 	return nil
 }

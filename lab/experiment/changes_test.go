@@ -211,7 +211,7 @@ func TestTheTablesHaveWhatAChangeAdds(t *testing.T) {
 	}{
 		{"bridge", suite.ChangeRoutes, "bridge fdb show", "02:77:74:ff:ff:fe dev faba0 master br0 static"},
 		{"vxlan", suite.ChangeNodes, "bridge fdb show dev vxlan0", "00:00:00:00:00:00 dst 172.31.0.250"},
-		{"vxlan", suite.ChangeRoutes, "bridge fdb show dev vxlan0", "02:77:74:ff:ff:fe dst 172.31.0.2"},
+		{"vxlan", suite.ChangeRoutes, "bridge fdb show dev vxlan0", "02:77:74:ff:ff:fe dst 172.31.0.250"},
 		{"bridge-nat", suite.ChangeRoutes, "ip route", "198.51.100.0/24 dev br0"},
 		{"bridge-nat", suite.ChangePolicies, "iptables -w 2 -S FORWARD", "-d 198.51.100.9/32 -j DROP"},
 		{"docker-bridge", suite.ChangeRoutes, "ip route", "198.51.100.0/24 dev br0"},

@@ -90,11 +90,9 @@ func (VXLAN) Detach(n *Node) error {
 func (v VXLAN) Changes() map[suite.Change]Change {
 	tunnel := func(*Node) string { return vxlanDevice }
 	return map[suite.Change]Change{
-		suite.ChangePorts: bridgePorts(v),
-		suite.ChangeNodes: bridgeEntry(tunnel, func(n *Node) *netlink.Neigh { return tunnelEntry(make(net.HardwareAddr, 6), spareUnderlay(n)) }),
-		suite.ChangeRoutes: bridgeEntry(tunnel, func(n *Node) *netlink.Neigh {
-			return tunnelEntry(spareMAC, n.Underlay[1-min(n.Index, 1)])
-		}),
+		suite.ChangePorts:  bridgePorts(v),
+		suite.ChangeNodes:  bridgeEntry(tunnel, func(n *Node) *netlink.Neigh { return tunnelEntry(make(net.HardwareAddr, 6), spareUnderlay(n)) }),
+		suite.ChangeRoutes: bridgeEntry(tunnel, func(n *Node) *netlink.Neigh { return tunnelEntry(spareMAC, spareUnderlay(n)) }),
 	}
 }
 
