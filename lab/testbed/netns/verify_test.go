@@ -75,7 +75,7 @@ func TestNICsVerifyTheChecksumsOfTheSuite(t *testing.T) {
 func TestNICsThatVerifyChecksumsGoWithTheOtherKeysOfAFabric(t *testing.T) {
 	for _, verified := range []suite.RxChecksum{suite.RxChecksumOuter, suite.RxChecksumNone} {
 		tb := up(t, executor(t), 3, fabric(func(f *suite.Fabric) {
-			f.RxChecksum, f.Loss, f.Queues, f.Steering, f.Rate = verified, 0.001, 2, suite.ByMAC, 1e9
+			f.RxChecksum, f.Loss, f.Queues, f.Steering, f.Rate, f.Delay = verified, 0.001, 2, suite.ByMAC, 1e9, time.Millisecond
 		}))
 		for to := range 3 {
 			prove(t, tb, "", to, (to+1)%3, 4, 1500)
