@@ -14,6 +14,7 @@ import (
 
 	"windtunnel/internal/must"
 	"windtunnel/lab/agent"
+	"windtunnel/lab/parallel"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
@@ -217,7 +218,7 @@ func TestTheTablesHaveWhatAChangeAdds(t *testing.T) {
 		{"docker-bridge", suite.ChangeRoutes, "ip route", "198.51.100.0/24 dev br0"},
 		{"docker-bridge", suite.ChangePolicies, "iptables -w 2 -S FORWARD", "-d 198.51.100.9/32 -j DROP"},
 		{"ovs-vxlan", suite.ChangeNodes, "ovs-appctl -t $home/ovs-vswitchd.ctl dpif/show", "tunnel2"},
-		{"flannel-vxlan", suite.ChangeNodes, "bridge fdb show dev flannel.1", "02:77:74:ff:ff:fe dst 172.31.0.250"},
+		{"flannel-vxlan", suite.ChangeNodes, "bridge fdb show dev flannel.1", "02:77:74:00:ff:fe dst 172.31.0.250"},
 		{"flannel-host-gw", suite.ChangeNodes, "ip route", "10.31.240.0/20 via 172.31.0.250"},
 		{"wireguard", suite.ChangeRoutes, "ip route", "198.51.100.0/24 dev br0"},
 		{"wireguard", suite.ChangeNodes, "unshare --mount sh -c 'cd $home; mount --bind run $(readlink -f /var/run); wg show wg0 allowed-ips'", "198.51.100.0/24"},
@@ -242,8 +243,12 @@ func TestTheTablesHaveWhatAChangeAdds(t *testing.T) {
 			}()
 			traces.watch(b)
 			n := b.Testbed.Nodes()[0]
-			for _, undo := range []bool{false, true, false} {
-				if _, err := n.Agent().Change(ctx, undo); err != nil {
+			for _, undo := range []bool{false, true, false, true, false} {
+				err := parallel.Each(b.Testbed.Nodes(), func(_ int, n testbed.Node) error {
+					_, err := n.Agent().Change(ctx, undo)
+					return err
+				})
+				if err != nil {
 					t.Fatal(b.withOutput(ctx, err))
 				}
 				p := must.Get(n.Agent().Start(ctx, agent.StartArgs{Argv: []string{"sh", "-c", c.show}, Env: []string{"home=" + space.Home(n.Attachment().SpaceBase)}}))(t)

@@ -128,10 +128,10 @@ func iptablesRules(env func(n *Node) []string) Change {
 // removeVif removes the container's device and its other end on the node.
 func removeVif(n *Node, e Endpoint) error { return n.Space.Remove(vifName(e)) }
 
-// spareUnderlay returns an address of an emulated fabric that no node has.
+// spareUnderlay returns an address of an emulated fabric that no node has. It is of the node that node n makes join.
 func spareUnderlay(n *Node) netip.Addr {
 	a := n.Underlay[0].As4()
-	a[3] = 250
+	a[3] = byte(250 - n.Index)
 	return netip.AddrFrom4(a)
 }
 

@@ -3,6 +3,7 @@ package system
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/netip"
 	"strings"
 	"time"
@@ -17,7 +18,8 @@ import (
 func (f Flannel) addSpareLease(n *Node) error {
 	lease := map[string]any{"PublicIP": spareUnderlay(n), "BackendType": f.Backend}
 	if f.Backend == flannelVXLAN {
-		lease["BackendData"] = map[string]any{"VNI": 1, "VtepMAC": spareMAC.String()}
+		vtep := net.HardwareAddr{0x02, 'w', 't', byte(n.Index), 0xff, 0xfe} // flanneld removes the entries of a MAC address with one node
+		lease["BackendData"] = map[string]any{"VNI": 1, "VtepMAC": vtep.String()}
 	}
 	value, err := json.Marshal(lease)
 	if err != nil {
