@@ -210,7 +210,7 @@ func (tb *Testbed) Describe() string {
 		fmt.Fprintf(&b, ", %d bit/s", f.Rate)
 	}
 	if f.Delay > 0 {
-		fmt.Fprintf(&b, ", %v delay each way by a process", f.Delay)
+		fmt.Fprintf(&b, ", %v delay each way", f.Delay)
 	}
 	if f.Loss > 0 {
 		fmt.Fprintf(&b, ", %.4g %% of the frames lost each way", 100*f.Loss)
