@@ -209,9 +209,23 @@ func Serve(args []string, input io.Reader) error {
 	}
 	go func() {
 		said, err := io.ReadAll(input)
-		if string(said) != keep {
-			ended <- err
+		if err == nil && string(said) == keep {
+			if err = dropErrors(); err == nil {
+				return
+			}
 		}
+		ended <- err
 	}()
 	return <-ended
+}
+
+// dropErrors closes the standard error of the program that started this one. Programs that read it
+// must not wait for the end of this process.
+func dropErrors() error {
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	return unix.Dup3(int(null.Fd()), 2, 0)
 }

@@ -230,6 +230,10 @@ func TestAReleasedTestbedKeepsItsDelayLines(t *testing.T) {
 		if p.HasEnded() {
 			t.Fatal("a delay line has ended")
 		}
+		must.EventuallyTrue(t, "the end of the use of the lab's standard error", func() bool {
+			to, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/2", p.PID()))
+			return err == nil && to == os.DevNull
+		})
 	}
 	nodes := []*space.Space{must.Get(space.Open(nodeSpace(tb.id, 0)))(t), must.Get(space.Open(nodeSpace(tb.id, 1)))(t)}
 	again := &Testbed{nodes: []*node{{index: 0, space: nodes[0], fabric: tb.spec.Fabric}, {index: 1, space: nodes[1], fabric: tb.spec.Fabric}}}
