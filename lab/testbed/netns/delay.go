@@ -47,9 +47,6 @@ func (tb *Testbed) startLines(argv []string) error {
 			return fmt.Errorf("delay frames by %v: %w", tb.spec.Fabric.Delay, err)
 		}
 		tb.wire.lines = append(tb.wire.lines, p)
-		if err := tb.wire.objects.Lines.Put(uint32(p.PID()), uint32(1)); err != nil {
-			return fmt.Errorf("tell the wire of the delay line %d: %w", p.PID(), err)
-		}
 	}
 	return nil
 }

@@ -66,7 +66,6 @@ const (
 	wireMapArrivals           = "arrivals"
 	wireMapChunks             = "chunks"
 	wireMapClocks             = "clocks"
-	wireMapLines              = "lines"
 	wireMapMembers            = "members"
 	wireMapPlaces             = "places"
 	wireMapPorts              = "ports"
@@ -149,7 +148,6 @@ type wireMapSpecs struct {
 	Arrivals *ebpf.MapSpec `ebpf:"arrivals"`
 	Chunks   *ebpf.MapSpec `ebpf:"chunks"`
 	Clocks   *ebpf.MapSpec `ebpf:"clocks"`
-	Lines    *ebpf.MapSpec `ebpf:"lines"`
 	Members  *ebpf.MapSpec `ebpf:"members"`
 	Places   *ebpf.MapSpec `ebpf:"places"`
 	Ports    *ebpf.MapSpec `ebpf:"ports"`
@@ -192,7 +190,6 @@ type wireMaps struct {
 	Arrivals *ebpf.Map `ebpf:"arrivals"`
 	Chunks   *ebpf.Map `ebpf:"chunks"`
 	Clocks   *ebpf.Map `ebpf:"clocks"`
-	Lines    *ebpf.Map `ebpf:"lines"`
 	Members  *ebpf.Map `ebpf:"members"`
 	Places   *ebpf.Map `ebpf:"places"`
 	Ports    *ebpf.Map `ebpf:"ports"`
@@ -206,7 +203,6 @@ func (m *wireMaps) Close() error {
 		m.Arrivals,
 		m.Chunks,
 		m.Clocks,
-		m.Lines,
 		m.Members,
 		m.Places,
 		m.Ports,

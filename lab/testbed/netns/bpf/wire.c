@@ -44,6 +44,12 @@ struct sk_buff {
 	__u8 ip_summed : 2;
 } __attribute__((preserve_access_index));
 struct Qdisc;
+struct nsproxy {
+	struct net *net_ns;
+} __attribute__((preserve_access_index));
+struct task_struct {
+	struct nsproxy *nsproxy;
+} __attribute__((preserve_access_index));
 
 /* Set by the loader: the inode of the wire's network namespace. */
 volatile const __u32 wire_netns = 0;
@@ -177,18 +183,12 @@ static __always_inline int ours(struct net_device *dev)
  * includes the softirqs that run on top of them. */
 volatile const __u32 delayed = 0;
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, MAX_PORTS);
-	__type(key, __u32); /* process of a delay line */
-	__type(value, __u32);
-} lines SEC(".maps");
-
+/* Of the programs, only the delay lines are in the wire's namespace. */
 static __always_inline int in_line(void)
 {
-	__u32 process = bpf_get_current_pid_tgid() >> 32;
+	struct task_struct *task = (void *)bpf_get_current_task();
 
-	return delayed && bpf_map_lookup_elem(&lines, &process);
+	return delayed && BPF_CORE_READ(task, nsproxy, net_ns, ns.inum) == wire_netns;
 }
 
 static __always_inline void receive_ends(struct clock *c)
