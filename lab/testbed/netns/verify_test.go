@@ -93,6 +93,10 @@ func TestANICVerifiesOnlyTheOutermostChecksum(t *testing.T) {
 	if tb.wire.unmetred != "" {
 		t.Skip("arrivals cannot be counted here: " + tb.wire.unmetred)
 	}
+	info := must.Get(tb.wire.objects.NicReceive.Info())(t)
+	if n, known := info.VerifiedInstructions(); known && n > 20_000 {
+		t.Errorf("the verifier walked %d instructions of nic_receive, which each testbed loads; 20000 are allowed", n)
+	}
 	v4 := func(p layers.IPProtocol) *layers.IPv4 {
 		return &layers.IPv4{Version: 4, IHL: 5, TTL: 64, Protocol: p, SrcIP: client, DstIP: server}
 	}

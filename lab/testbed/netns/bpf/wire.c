@@ -337,12 +337,10 @@ struct {
 	__type(value, struct chunk);
 } chunks SEC(".maps");
 
-/* Adds n bytes of a packet to a checksum, n <= CHUNK. Returns a negative value if there are fewer. */
+/* Adds n bytes of a packet to a checksum, 1 to CHUNK. Returns a negative value if there are fewer. */
 static __always_inline __s64 add_bytes(struct __sk_buff *skb, struct chunk *c, __u32 at, __u32 n, __s64 sum)
 {
-	if (n < CHUNK)
-		__builtin_memset(c->bytes, 0, CHUNK);
-	if (!n || n > CHUNK || bpf_skb_load_bytes(skb, at, c->bytes, n))
+	if (bpf_skb_load_bytes(skb, at, c->bytes, n))
 		return -1;
 	return bpf_csum_diff(0, 0, (void *)c->bytes, CHUNK, sum);
 }
@@ -351,20 +349,27 @@ static __always_inline __s64 add_bytes(struct __sk_buff *skb, struct chunk *c, _
  * offset of both IP addresses, which have n bytes. */
 static __always_inline int is_right(struct __sk_buff *skb, __u32 addresses, __u32 n, __u32 at, __u32 length, __u8 protocol)
 {
+	__s64 sum = bpf_htons(length) + bpf_htons(protocol);
 	__u32 zero = 0;
 	struct chunk *c = bpf_map_lookup_elem(&chunks, &zero);
-	__s64 sum;
 
-	if (!c)
+	if (!c || !length)
 		return 0;
-	sum = add_bytes(skb, c, addresses, n, bpf_htons(length) + bpf_htons(protocol));
-	for (__u32 i = 0; i < 65536 / CHUNK && length && sum >= 0; i++) {
-		n = length < CHUNK ? length : CHUNK;
-		sum = add_bytes(skb, c, at, n, sum);
-		at += n;
-		length -= n;
+	for (__u32 i = 0; i < 65536 / CHUNK && length > CHUNK; i++) {
+		sum = add_bytes(skb, c, at, CHUNK, sum);
+		if (sum < 0)
+			return 0;
+		at += CHUNK;
+		length -= CHUNK;
 	}
-	if (length || sum < 0)
+	__builtin_memset(c->bytes, 0, CHUNK);
+	asm volatile("" : "+r"(length)); /* the verifier must see the bounds in the next line */
+	sum = add_bytes(skb, c, at, ((length - 1) & (CHUNK - 1)) + 1, sum);
+	if (sum < 0)
+		return 0;
+	__builtin_memset(c->bytes, 0, CHUNK);
+	sum = add_bytes(skb, c, addresses, n == 8 ? 8 : 32, sum);
+	if (sum < 0)
 		return 0;
 	sum = (sum & 0xffff) + (sum >> 16);
 	return (sum & 0xffff) + (sum >> 16) == 0xffff;
