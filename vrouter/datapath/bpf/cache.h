@@ -95,7 +95,8 @@ static __always_inline struct route *host4(const struct host4_key *key)
 	return host(&route4_cache, &hosts4, (const __u32 *)key, HOST4_WORDS);
 }
 
-static __always_inline struct route *host6(const struct host6_key *key)
+/* A function, because the key takes much of the stack: up to Linux 6.1, fabric_tc and what it calls have no more. */
+static __noinline struct route *host6(const struct host6_key *key)
 {
 	return host(&route6_cache, &hosts6, (const __u32 *)key, HOST6_WORDS);
 }

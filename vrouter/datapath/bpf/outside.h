@@ -108,15 +108,12 @@ static __always_inline int send_outer_back(struct __sk_buff *skb, struct outer *
 	__u32 from = L3_OFFSET + (o->family == FAMILY_IPV4 ? offsetof(struct iphdr, saddr) : offsetof(struct ipv6hdr, saddr));
 	__be32 shim = bpf_htonl(o->encap == ENCAP_VXLAN ? label << 8 : label << LABEL_SHIFT | LABEL_BOTTOM | TUNNEL_TTL);
 	__u8 a[32] __attribute__((aligned(4)));
-	struct ethhdr eth, back;
+	__u8 macs[2 * ETH_ALEN];
 
-	if (bpf_skb_load_bytes(skb, 0, &eth, sizeof(eth)) || bpf_skb_load_bytes(skb, from, a, 2 * length))
-		return -DROP_MALFORMED;
-	copy_mac(back.h_dest, eth.h_source);
-	copy_mac(back.h_source, eth.h_dest);
-	back.h_proto = eth.h_proto;
-	if (bpf_skb_store_bytes(skb, 0, &back, sizeof(back), 0) || bpf_skb_store_bytes(skb, from, a + length, length, 0) ||
-	    bpf_skb_store_bytes(skb, from + length, a, length, 0) || write_outer_ttl(skb, o) ||
+	if (bpf_skb_load_bytes(skb, 0, macs, sizeof(macs)) || bpf_skb_load_bytes(skb, from, a, 2 * length) ||
+	    bpf_skb_store_bytes(skb, 0, macs + ETH_ALEN, ETH_ALEN, 0) || bpf_skb_store_bytes(skb, ETH_ALEN, macs, ETH_ALEN, 0) ||
+	    bpf_skb_store_bytes(skb, from, a + length, length, 0) || bpf_skb_store_bytes(skb, from + length, a, length, 0) ||
+	    write_outer_ttl(skb, o) ||
 	    (label && bpf_skb_store_bytes(skb, o->length - 4, &shim, sizeof(shim), 0)) ||
 	    /* A checksum that is left to a NIC has the sum of the addresses, which stays the same. */
 	    (o->checksum && !is_left_to_nic(skb, outer_udp(o->family)) && write_udp_checksum(skb, outer_udp(o->family), outer_addresses(o->family), 0)))
