@@ -61,6 +61,11 @@ func (f formats) of(ethernet bool) model.Encapsulation {
 	return f.encap
 }
 
+// unproven reports whether packets are sent without a tunnel although the tests fail.
+func (f formats) unproven(link, locator Link) bool {
+	return f.encap == model.Direct && link == LinkFails || f.encap == model.Translated && locator == LinkFails
+}
+
 // nexthop returns the tunnel's nexthop for a payload.
 func (t *tunnel) nexthop(ethernet bool) uint32 {
 	if ethernet {
@@ -127,12 +132,16 @@ func (c *compiler) towards(n *model.Node) *tunnel {
 		return nil
 	}
 	pairs = c.usable(n, pairs)
-	f, ok := choose(common, recent, c.linkBy(pairs), c.locatorLink(n))
-	switch {
-	case !ok:
-		c.warn(kindTunnel, n.Name, "the ports of node %q cannot be reached: both nodes offer only the encapsulation direct, but they have no common Ethernet link with IPv4, or the link does not carry direct's frames; add another encapsulation to both nodes", n.Name)
+	link, locator := c.linkBy(pairs), c.locatorLink(n)
+	f, ok := choose(common, recent, link, locator)
+	if !ok {
+		c.warn(kindTunnel, n.Name, "the ports of node %q cannot be reached: both nodes offer only the encapsulation direct, but they have no common Ethernet link with IPv4; add another encapsulation to both nodes", n.Name)
 		return nil
-	case needs.ethernet && f.frames == "":
+	}
+	if f.unproven(link, locator) {
+		c.warn(kindTunnel, n.Name, "the tests of direct to node %q fail, and both nodes offer only this encapsulation: packets to its ports may be lost; add another encapsulation to both nodes", n.Name)
+	}
+	if needs.ethernet && f.frames == "" {
 		c.warn(kindTunnel, n.Name, "the ports of node %q in networks that bridge cannot be reached: both nodes offer only the encapsulation direct, which does not carry all Ethernet frames; add another encapsulation to both nodes", n.Name)
 	}
 	last := c.lastLabel(pairs)
@@ -142,7 +151,7 @@ func (c *compiler) towards(n *model.Node) *tunnel {
 	}
 	t := c.tunnel(n.Name, f, pairs, model.RouterMAC, c.needsOf(n, 0, last))
 	t.limited, t.last = true, last
-	if other, ok := choose(common, recent, LinkFails, c.locatorLink(n)); ok {
+	if other, ok := choose(common, recent, NoLink, locator); ok {
 		t.beyond = c.tunnel(n.Name, other, pairs, model.RouterMAC, above)
 	} else {
 		c.warn(kindTunnel, n.Name, "the ports of node %q in networks whose id is above %d cannot be reached: both nodes offer only the encapsulation direct, and the node does not receive the labels of these networks; raise limits.link_labels in its configuration, or add another encapsulation to both nodes", n.Name, last)
@@ -238,6 +247,11 @@ func choose(common []model.Encapsulation, recent int, link, locator Link) (f for
 		f.later = true
 	case locator == LinkUntested:
 		f.awaited = true
+	case len(tunnels) > 0:
+	case link == LinkFails:
+		f.encap = model.Direct
+	case locator == LinkFails:
+		f.translates, f.encap = true, model.Translated
 	}
 	return f, f.encap != ""
 }

@@ -79,7 +79,7 @@ func Open(t *testing.T, url string, width int64, first ...chromedp.Action[chrome
 	p.listen(t)
 	p.Do(t, first...)
 	// A redirect to another page ends the wait for the first page with this error.
-	bound := time.AfterFunc(30*time.Second, p.end)
+	bound := time.AfterFunc(patience, p.end)
 	defer bound.Stop()
 	if _, err := chromedp.Run(p, chromedp.Navigate(p.url)); err != nil && !strings.Contains(err.Error(), "Inspected target navigated or closed") {
 		t.Fatalf("open %s: %v", p.url, err)
@@ -136,10 +136,14 @@ func (p *Tab) Do(t *testing.T, actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
+// patience is the maximum time of an action. The first one starts chromium, a program of 300 MB: with a cold
+// page cache and other tests beside it, that has taken more than 30 s.
+const patience = 2 * time.Minute
+
 // Run returns what an action yields.
 func Run[T any](t *testing.T, p *Tab, a chromedp.Action[T]) T {
 	t.Helper()
-	bound := time.AfterFunc(30*time.Second, p.end)
+	bound := time.AfterFunc(patience, p.end)
 	defer bound.Stop()
 	v, err := chromedp.Run(p, a)
 	if err != nil {

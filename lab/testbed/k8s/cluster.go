@@ -21,6 +21,8 @@ import (
 const (
 	// callTime is the maximum time of a request to the API server.
 	callTime = 10 * time.Second
+	// kubectlTime is the maximum time of a call of kubectl, which may first come from a slow disk.
+	kubectlTime = 30 * time.Second
 	// awayTime is the time for which requests are repeated while the API server does not
 	// answer, such as during its restart.
 	awayTime = time.Minute

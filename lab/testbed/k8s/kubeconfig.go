@@ -55,7 +55,7 @@ func readConfig(ctx context.Context, o Options) (access, error) {
 	if o.Context != "" {
 		a.kubectl = append(a.kubectl, "--context", o.Context)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, callTime, fmt.Errorf("kubectl did not answer within %v; a credential plugin of the kubeconfig can hang", callTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, kubectlTime, fmt.Errorf("kubectl did not answer within %v; a credential plugin of the kubeconfig can hang", kubectlTime))
 	defer cancel()
 	out, said, err := remote.Run(ctx, nil, append(a.kubectl, "config", "view", "--minify", "-o", "json")...)
 	if strings.Contains(said, "current-context must exist") {
