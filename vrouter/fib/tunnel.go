@@ -61,11 +61,6 @@ func (f formats) of(ethernet bool) model.Encapsulation {
 	return f.encap
 }
 
-// unproven reports whether packets are sent without a tunnel although the tests fail.
-func (f formats) unproven(link, locator Link) bool {
-	return f.encap == model.Direct && link == LinkFails || f.encap == model.Translated && locator == LinkFails
-}
-
 // nexthop returns the tunnel's nexthop for a payload.
 func (t *tunnel) nexthop(ethernet bool) uint32 {
 	if ethernet {
@@ -138,7 +133,7 @@ func (c *compiler) towards(n *model.Node) *tunnel {
 		c.warn(kindTunnel, n.Name, "the ports of node %q cannot be reached: both nodes offer only the encapsulation direct, but they have no common Ethernet link with IPv4; add another encapsulation to both nodes", n.Name)
 		return nil
 	}
-	if f.unproven(link, locator) {
+	if f.encap == model.Direct && link == LinkFails {
 		c.warn(kindTunnel, n.Name, "the tests of direct to node %q fail, and both nodes offer only this encapsulation: packets to its ports may be lost; add another encapsulation to both nodes", n.Name)
 	}
 	if needs.ethernet && f.frames == "" {
@@ -247,11 +242,8 @@ func choose(common []model.Encapsulation, recent int, link, locator Link) (f for
 		f.later = true
 	case locator == LinkUntested:
 		f.awaited = true
-	case len(tunnels) > 0:
-	case link == LinkFails:
+	case link == LinkFails && len(tunnels) == 0:
 		f.encap = model.Direct
-	case locator == LinkFails:
-		f.translates, f.encap = true, model.Translated
 	}
 	return f, f.encap != ""
 }

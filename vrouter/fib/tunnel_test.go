@@ -91,7 +91,7 @@ func TestDirectIsChosenWhereTheLinkWorks(t *testing.T) {
 		{common: "v d", locator: LinkWorks, want: formats{encap: model.VXLAN, frames: model.VXLAN}},
 		{common: "d", locator: LinkWorks, want: formats{encap: model.Translated, translates: true}},
 		{common: "d", locator: LinkUntested, want: formats{encap: model.Translated, translates: true}},
-		{common: "d", locator: LinkFails, want: formats{encap: model.Translated, translates: true}},
+		{common: "d", locator: LinkFails, none: true},
 		{common: "d", link: LinkFails, locator: LinkFails, want: formats{encap: model.Direct}},
 		{common: "d", link: LinkFails, locator: LinkWorks, want: formats{encap: model.Translated, translates: true}},
 		{common: "d v", recent: 1, link: LinkUntested, want: formats{encap: model.Direct, frames: model.VXLAN}},
