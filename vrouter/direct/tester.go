@@ -34,6 +34,7 @@ type Tester struct {
 	listen  func(Socket) (net.PacketConn, error)
 	log     *slog.Logger
 	changed chan struct{}
+	due     chan struct{} // a request is due before the time that run waits for
 	ended   chan struct{}
 	once    sync.Once
 
@@ -92,13 +93,13 @@ const (
 	again     = time.Second           // wait after a failed test; it doubles up to period
 	refresh   = time.Minute           // interval between two announcements to all nodes of a link
 	reopen    = time.Second           // interval at which missing sockets are opened
-	tick      = 25 * time.Millisecond // interval at which run looks for due requests
+	tick      = 25 * time.Millisecond // least time between two looks for due requests, and longest time to send one
 )
 
 // NewTester starts a tester without targets. listen opens a socket, as Listen does.
 func NewTester(listen func(Socket) (net.PacketConn, error), log *slog.Logger) *Tester {
 	t := &Tester{
-		listen: listen, log: log, changed: make(chan struct{}, 1), ended: make(chan struct{}),
+		listen: listen, log: log, changed: make(chan struct{}, 1), due: make(chan struct{}, 1), ended: make(chan struct{}),
 		targets: map[netip.Addr]*target{}, own: map[netip.Addr]int{}, conns: map[Socket]net.PacketConn{},
 	}
 	go t.run()
@@ -137,6 +138,7 @@ func (t *Tester) Set(targets map[netip.Addr]Target, own map[netip.Addr]int, netw
 	for a, x := range t.targets {
 		t.test(a, x, now)
 	}
+	pause.Wake(t.due)
 }
 
 // Settle waits until no target's state is Unknown, for at most the time longest.
@@ -224,33 +226,40 @@ func (t *Tester) Close() {
 }
 
 func (t *Tester) run() {
-	ticker := time.NewTicker(tick)
-	defer ticker.Stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	var announced, opened time.Time
 	refreshed := time.Now()
 	for {
 		select {
 		case <-t.ended:
 			return
-		case now := <-ticker.C:
-			t.mu.Lock()
-			if now.Sub(opened) >= reopen {
-				opened = now
-				t.open()
-			}
-			for a, x := range t.targets {
-				t.test(a, x, now)
-			}
-			if now.Sub(announced) >= period {
-				announced = now
-				t.announce()
-			}
-			if now.Sub(refreshed) >= refresh {
-				refreshed = now
-				t.announceToAll(t.labels)
-			}
-			t.mu.Unlock()
+		case <-t.due:
+		case <-timer.C:
 		}
+		t.mu.Lock()
+		now := time.Now()
+		if now.Sub(opened) >= reopen {
+			opened = now
+			t.open()
+		}
+		next := opened.Add(reopen)
+		for a, x := range t.targets {
+			t.test(a, x, now)
+			if x.next.Before(next) {
+				next = x.next
+			}
+		}
+		if now.Sub(announced) >= period {
+			announced = now
+			t.announce()
+		}
+		if now.Sub(refreshed) >= refresh {
+			refreshed = now
+			t.announceToAll(t.labels)
+		}
+		t.mu.Unlock()
+		timer.Reset(max(time.Until(next), tick))
 	}
 }
 
