@@ -17,32 +17,32 @@ import (
 
 // grid is a table of a run. Each cell is a scenario's figure, or its ratio to the scenario of a baseline.
 type grid struct {
-	name    string // of the block, after the part's; "" for the first
+	name    string // last part of the block's name, after the name of the part and a /; "" for the first block of the part
 	corner  string
 	columns []column
 	lines   []line
-	// byKind: rates are transactions where the traffic has them, and CPU time is per packet unless the
-	// traffic is TCP streams.
+	// byKind: the metric of a cell depends on its traffic. In place of throughput, request/response has
+	// transactions. In place of CPU time per byte, all traffic but TCP streams has CPU time per packet.
 	byKind bool
-	sorted bool // by the first column, the largest first
+	sorted bool // the rows are sorted by the first column, and the largest figure is first
 }
 
-// column has one metric. Its scenarios are group/workload; what is empty is the line's. Over is the group
-// of the baseline; "" shows the figure itself.
+// column shows one metric. The scenario of a cell is group/workload. If group or workload is empty, the cell uses that of
+// its line. over is the group of the baseline; if it is empty, the cell shows the figure and not a ratio.
 type column struct {
 	name, group, workload string
 	metric                sample.Metric
 	over                  string
 }
 
-// line is a row. A * in groups stands for the line's variant, such as the fabric. Over replaces the
-// columns' baseline. A line without scenarios has targets of the lines below it, one for each column.
+// line is a row. A * in a group stands for the variant of the line, such as the fabric. over replaces the
+// baseline of the columns. A line with targets has no scenarios: its targets, one for each column, are those of the lines below it.
 type line struct {
 	name, group, variant, workload, over string
 	targets                              []bound
 }
 
-// bound is a target: an upper or lower limit of a ratio. The zero bound is none.
+// bound is a target: an upper or lower limit of a ratio. The zero value is no target.
 type bound struct {
 	side  side
 	limit float64
@@ -63,13 +63,13 @@ func (b bound) String() string {
 	return fmt.Sprintf("%s %.2f", map[side]string{atLeast: "≥", atMost: "≤"}[b.side], b.limit)
 }
 
-// within reports whether a value meets the target. Without a target each does.
+// within reports whether a value meets the target. Every value meets the zero value.
 func (b bound) within(v float64) bool { return float64(b.side)*(v-b.limit) >= 0 }
 
 func least(v float64) bound { return bound{atLeast, v} }
 func most(v float64) bound  { return bound{atMost, v} }
 
-// missedMark is beside a ratio that misses its target.
+// missedMark follows each ratio that misses its target.
 const missedMark = "✗"
 
 // table fills the grid with the figures of a run. The last column has the number of trials.
@@ -140,7 +140,7 @@ func (g *grid) table(r *model.Report) document.Table {
 	return t
 }
 
-// value is the figure of a row's first column, 0 without one.
+// value returns the figure in the first column of a row, or 0 if there is none.
 func value(r document.Row) float64 {
 	if v := r.Cells[1].Value; v != nil {
 		return *v
@@ -167,7 +167,7 @@ func (l line) baseline(c column) string {
 	return strings.ReplaceAll(cmp.Or(l.over, c.over), "*", l.variant) + "/" + cmp.Or(c.workload, l.workload)
 }
 
-// metricOf returns the metric of the same meaning for the kind of a scenario's traffic.
+// metricOf returns the metric that takes the place of another one for the traffic of a scenario; see grid.byKind.
 func (g *grid) metricOf(s *model.Scenario, m sample.Metric) sample.Metric {
 	kind := s.Workload.Kind
 	switch {
@@ -182,7 +182,7 @@ func (g *grid) metricOf(s *model.Scenario, m sample.Metric) sample.Metric {
 	return m
 }
 
-// ratio returns the ratio of a scenario to a baseline. The baseline itself has its figure.
+// ratio returns the ratio of a scenario to a baseline. For the baseline, the text also has its figure.
 func (g *grid) ratio(r *model.Report, s *model.Scenario, baseline string, m sample.Metric, target bound) document.Cell {
 	m = g.metricOf(s, m)
 	if s.ID == baseline {

@@ -80,7 +80,7 @@ func TestKubernetes(t *testing.T) {
 // kubernetesBench measures in clusters.
 type kubernetesBench struct {
 	session
-	folder string // of the runs
+	folder string // has the runs
 }
 
 // visit starts a cluster with a network, waits until pods can run in it, and measures. If it fails, the other

@@ -28,14 +28,14 @@ import (
 // part is a section of the figures that is measured by itself.
 type part struct {
 	name string
-	// suite has the arguments of `windtunnel run` for a part of one run, whose tables are grids.
+	// suite has the arguments of `windtunnel run`, if one run has all figures of the part. grids are the tables of this run.
 	suite []string
 	grids []grid
-	// measure adds rows, for a part of several runs or of other measurements.
+	// measure adds the rows of a part that needs several runs, or measures without the lab.
 	measure func(*session) error
 	// apart: the figures are in another page, and the part is measured only by its name.
 	apart bool
-	// A part with none of these is measured by make bench-kubernetes.
+	// A part with neither suite nor measure is measured by make bench-kubernetes.
 }
 
 var parts = []part{
@@ -71,7 +71,7 @@ type session struct {
 	short    bool   // two brief trials of each scenario, to show that the parts work
 	again    bool
 
-	part     string // that is being measured
+	part     string // name of the part that is being measured
 	measured measurement
 }
 
@@ -101,7 +101,7 @@ func main() {
 	}
 }
 
-// rounds returns how often a part repeats a measurement: all times, or once with -short.
+// rounds returns how often a part makes a measurement: `all` times, or once with -short.
 func (b *session) rounds(all int) int {
 	if b.short {
 		return 1
@@ -224,7 +224,7 @@ func (b *session) measure(chosen []part) (failed error) {
 	return nil
 }
 
-// one measures one part, unless the store has it.
+// one measures a part if the store does not have its figures.
 func (b *session) one(p part) error {
 	if p.suite != nil {
 		_, err := b.suite(p.name, p.suite...)

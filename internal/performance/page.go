@@ -24,7 +24,7 @@ import (
 //	| … |
 //	<!-- end -->
 type block struct {
-	name   string // the part's, with / and a table's
+	name   string // of the part; for a further table of the part, followed by / and the name of the table
 	origin origin
 	text   string
 }
@@ -35,12 +35,12 @@ type origin struct {
 	Revision string    `json:"revision"`
 	From     time.Time `json:"from,omitzero"`
 	To       time.Time `json:"to,omitzero"`
-	Attempts int       `json:"attempts,omitempty"` // of trials
-	Valid    int       `json:"valid,omitempty"`    // attempts that count
+	Attempts int       `json:"attempts,omitempty"` // number of attempts at trials
+	Valid    int       `json:"valid,omitempty"`    // number of attempts that count
 	Remark   string    `json:"remark,omitempty"`   // what else affected the figures
 }
 
-// machine describes the machine of an environment.
+// machine describes the machine on which a run was made.
 func machine(e sample.Environment) string {
 	return fmt.Sprintf("%s, %s, Linux %s", e.CPUModel, phrase.Count(e.CPUs, "CPU"), e.Kernel)
 }
@@ -89,7 +89,7 @@ func (o origin) until(t time.Time) origin {
 	return o
 }
 
-// blocks renders what the store has of some parts, and of complete runs.
+// blocks renders the tables of some parts. It leaves out parts that the store lacks, and runs that are not complete.
 func (b *session) blocks(chosen []part) (list []block, err error) {
 	for _, p := range chosen {
 		if p.suite == nil {
@@ -120,7 +120,7 @@ func (b *session) blocks(chosen []part) (list []block, err error) {
 	return list, nil
 }
 
-// tables renders the blocks of a part of one run.
+// tables renders the blocks of a part that has one run.
 func (p part) tables(r *model.Report) (list []block) {
 	o := originOf(r)
 	for i := range p.grids {
@@ -161,14 +161,14 @@ func (m *measurement) table() document.Table {
 	return t
 }
 
-// escaped is a sign that is escaped where it has no meaning: these tables have no foreign text.
+// escaped matches characters that the Markdown library escapes without need. Text of users is not in these tables.
 var escaped = regexp.MustCompile("\\\\([][{}<>_`])")
 
 // tableText formats a table as Markdown.
 func tableText(t document.Table) string {
 	var out bytes.Buffer
 	if err := markdown.Write(&out, document.Document{Sections: []document.Section{{Tables: []document.Table{t}}}}); err != nil {
-		panic(err) // a buffer takes all
+		panic(err) // a write to a buffer does not fail
 	}
 	return escaped.ReplaceAllString(out.String(), "$1")
 }
@@ -211,15 +211,15 @@ func (k block) String() string {
 	if k.origin != (origin{}) {
 		text, err := json.Marshal(k.origin)
 		if err != nil {
-			panic(err) // it has texts, numbers and times
+			panic(err) // the encoding of texts, numbers and times does not fail
 		}
 		head += " " + string(text)
 	}
 	return fmt.Sprintf("<!-- figures: %s -->\n%s<!-- end -->\n", head, k.text)
 }
 
-// fill replaces blocks of a page. The other blocks keep their figures and origins. Then it writes the
-// block with the table of all origins.
+// fill returns the page with some blocks replaced. All other blocks keep their figures and origins. The block
+// with the table of origins is made anew from all blocks.
 func fill(page string, blocks []block) (string, error) {
 	kept, err := read(page)
 	if err != nil {
@@ -241,8 +241,8 @@ func fill(page string, blocks []block) (string, error) {
 	return blockPattern.ReplaceAllStringFunc(page, func(string) string { i++; return kept[i].String() }), nil
 }
 
-// origins returns a table with a row for each machine and revision, that of most blocks first.
-// It names the parts of the others.
+// origins returns a table with a row for each pair of machine and revision. The first row has the most blocks. The
+// text before the table names the parts of all other rows.
 func origins(blocks []block) string {
 	type group struct {
 		origin
@@ -268,7 +268,7 @@ func origins(blocks []block) string {
 		g := &groups[i]
 		part, _, _ := strings.Cut(k.name, "/")
 		if g.blocks++; slices.Contains(g.parts, part) {
-			continue // its trials and remarks are counted
+			continue // another block of the same run has added its trials and remarks
 		}
 		g.parts, g.Attempts, g.Valid = append(g.parts, k.name), g.Attempts+k.origin.Attempts, g.Valid+k.origin.Valid
 		if from := k.origin.From; g.From.IsZero() || !from.IsZero() && from.Before(g.From) {
@@ -293,7 +293,7 @@ func origins(blocks []block) string {
 	}
 	text := tableText(t)
 	if others != nil {
-		text = fmt.Sprintf("Of another revision or machine than the others: %s. Compare figures only within one row.\n\n", strings.Join(others, ", ")) + text
+		text = fmt.Sprintf("These parts were measured on another machine, or at another revision, than the parts of the first row: %s. Compare only figures of one row.\n\n", strings.Join(others, ", ")) + text
 	}
 	if missing != nil {
 		text += fmt.Sprintf("\nNot measured yet: %s.\n", strings.Join(missing, ", "))
@@ -301,7 +301,7 @@ func origins(blocks []block) string {
 	return text
 }
 
-// interval prints the time of a measurement. Midnight stands for a day whose time is not known.
+// interval prints when a measurement began and ended. A time of 00:00 means that only the day is known.
 func interval(from, to time.Time) string {
 	const day, clock = "2 January 2006", "15:04"
 	if from.IsZero() {

@@ -129,7 +129,7 @@ func madeUp(t *testing.T, p part) (sample.Run, suite.Plan, []sample.Sample) {
 	var samples []sample.Sample
 	for block := range plan.Trials {
 		for i, sc := range plan.Scenarios {
-			if sc.System == "weave" { // as if none of its trials counted
+			if sc.System == "weave" { // none of its trials counts
 				continue
 			}
 			hash := fnv.New32()

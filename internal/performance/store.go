@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,12 +22,12 @@ import (
 	"windtunnel/lab/sample"
 )
 
-// measurement is what a part without tables of a run measured, as the store has it.
+// measurement has the stored rows of a part whose figures are not the tables of one run.
 type measurement struct {
 	Origin origin   `json:"origin"`
 	Rows   []figure `json:"rows"`
 
-	runs []*model.Report // that the figures come from
+	runs []*model.Report // the runs from which the figures come
 }
 
 // figure is a figure, its target and the verdict.
@@ -61,7 +62,7 @@ func (b *session) add(f figure) {
 	fmt.Fprintf(os.Stderr, "%s: %s %s\n", f.Figure, f.Measured, f.Verdict)
 }
 
-// db is the store of the part's runs, and rows the file of its figures.
+// db returns the path of the store with the runs of the part, and rows that of the file with its figures.
 func (b *session) db() string   { return filepath.Join(b.store, b.part+".db") }
 func (b *session) rows() string { return filepath.Join(b.store, b.part+".json") }
 
@@ -143,8 +144,9 @@ func (b *session) stored(name string, command []string) (*model.Report, error) {
 		cmd.WaitDelay = time.Minute
 		cmd.Stderr = os.Stderr
 		out, failed := cmd.Output()
-		if r, err = newest(b.db(), name); err != nil || !b.complete(r) { // if scenarios failed, the run is complete
-			return nil, fmt.Errorf("windtunnel %s: the run is not complete: %w\n%s", strings.Join(command, " "), errors.Join(failed, err, b.ctx.Err()), out)
+		if r, err = newest(b.db(), name); err != nil || !b.complete(r) { // a run with failed scenarios is complete, although the command fails
+			why := cmp.Or(errors.Join(failed, err, b.ctx.Err()), errors.New("it was interrupted, or is of another revision"))
+			return nil, fmt.Errorf("windtunnel %s: the run is not complete: %w\n%s", strings.Join(command, " "), why, out)
 		}
 	}
 	b.measured.runs = append(b.measured.runs, r)
@@ -168,7 +170,7 @@ func newest(db, name string) (*model.Report, error) {
 	return report.Build(data.Run, data.Plan, data.Samples), nil
 }
 
-// newestRun is newest without the figures. "" stands for any name.
+// newestRun returns the latest run with this name, or with any name if it is "", without its figures.
 func newestRun(db, name string) (*results.RunData, error) {
 	if _, err := os.Stat(db); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

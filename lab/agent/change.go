@@ -20,7 +20,7 @@ type changes struct {
 	node *system.Node // nil: no changes
 }
 
-// prepareChanges makes what the changes of the workload need.
+// prepareChanges prepares the node for the changes of the workload.
 func (s *Service) prepareChanges(args AttachArgs, n *system.Node) error {
 	if args.Change == "" {
 		return nil

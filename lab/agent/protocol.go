@@ -48,8 +48,8 @@ type AttachArgs struct {
 	Programs   []string       // paths of the tools that will run in VMs
 	Containers []Container
 	Everywhere [][]Container // containers of every node, by node index
-	Change     suite.Change  // that calls of Change make; "": none
-	Spares     []Container   // by node index: the container that a change of ports connects; without a name: none
+	Change     suite.Change  // the kind of change that calls of Change make; "": none
+	Spares     []Container   // by node index: the container that joins and leaves the network; its name is "" if there is none
 }
 
 // Container describes a container to make on the node. If AttachArgs.Endpoint is a

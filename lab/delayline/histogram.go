@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// histogram counts durations by buckets of at most 1/32 of the duration. A process counts, and
-// another one reads.
+// histogram counts durations. A bucket is at most 1/32 as wide as its durations. One process counts, and another
+// one reads.
 type histogram [buckets]atomic.Uint64
 
 const (

@@ -14,12 +14,12 @@ import (
 // frames wait in the receive queue of its socket. So the queue keeps their order, bounds their
 // memory and counts the frames that did not find room.
 type line struct {
-	in, out int // packet sockets
+	in, out int // file descriptors of packet sockets
 	delay   time.Duration
 	stats   *stats
 
-	began, released time.Time     // released: of the frame before
-	idle            time.Duration // since it began
+	began, released time.Time     // start of the line; release of the previous frame
+	idle            time.Duration // total time in which the line waited
 	margin          time.Duration
 
 	frame   []byte // with its virtio header
@@ -41,12 +41,12 @@ func newLine(in, out int, delay time.Duration, s *stats) *line {
 
 // carry carries frames until a socket fails, as when its device is deleted.
 func (l *line) carry() error {
-	// The thread makes raw system calls, which do not call Go's scheduler.
+	// The thread uses raw system calls: Go's scheduler does not run before and after them.
 	runtime.LockOSThread()
-	const aboveProbe = 2 // of the CPU distance, which spins
+	const aboveProbe = 2 // the threads that measure the CPU distance spin with priority 1
 	if err := unix.SchedSetAttr(0, &unix.SchedAttr{Policy: unix.SCHED_FIFO, Priority: aboveProbe}, 0); err != nil {
 		l.stats.normal.Store(1)
-		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -20) // as far as it is allowed
+		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -20) // ignore the error: without the right, the priority stays
 		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	}
 	for {
@@ -97,8 +97,8 @@ func (l *line) receive() (n int, arrived time.Time, err error) {
 	}
 }
 
-// age returns how long the received frame has been in the queue, by the wall clock. It also takes
-// the number of frames that found the queue full.
+// age returns how long the received frame has been in the queue, by the wall clock. It also stores the number of
+// frames that the kernel dropped because the queue was full.
 func (l *line) age(now time.Time) (age time.Duration) {
 	rest := l.control[:l.header.Controllen]
 	for len(rest) > 0 {
@@ -120,11 +120,10 @@ func (l *line) age(now time.Time) (age time.Duration) {
 // mostMargin is the longest time that a line spins for one frame.
 const mostMargin = 200 * time.Microsecond
 
-// await waits until a frame is due. A sleep ends late, mostly by tens of microseconds. alone: no
-// other frame was held when this one arrived, as with request/response. Then await sleeps less by a
-// margin, and spins for the rest. It adjusts the margin so that 1 sleep in 20 ends later than it.
-// Among the many frames of a stream it does not spin, because the sending node's programs need the
-// CPU.
+// await waits until a frame is due. A sleep ends too late, mostly by tens of microseconds. If alone, no other
+// frame was in the line when this one arrived, as with request/response. Then await sleeps for less time, by a
+// margin, and spins until the frame is due. It adjusts the margin so that 1 sleep in 20 ends too late by more than
+// the margin. If not alone, as in a stream, it does not spin, because the sending node's programs need the CPU.
 func (l *line) await(due time.Time, alone bool) {
 	var margin time.Duration
 	if alone {
@@ -142,9 +141,9 @@ func (l *line) await(due time.Time, alone bool) {
 	}
 }
 
-// block makes a system call that waits. The kernel's figure of a thread's CPU time is of no use here:
-// if the kernel preempts no system call, it also has the time between a wake-up and the switch to the
-// thread (RQCF_ACT_SKIP, kernel/sched). So the line counts the time in which it does not wait.
+// block makes a system call that waits, and counts the time of the call as idle. The kernel's own CPU time of the
+// thread is too large if the kernel does not preempt system calls: it includes the time from a wake-up until the
+// thread runs (RQCF_ACT_SKIP, kernel/sched).
 func (l *line) block(call, a, b uintptr) time.Duration {
 	before := time.Now()
 	l.publish(before)
@@ -179,7 +178,7 @@ func (l *line) send(n int) error {
 type stats struct {
 	late    histogram
 	busy    atomic.Int64  // ns
-	refused atomic.Uint32 // frames that found the queue full; wraps
+	refused atomic.Uint32 // frames that the kernel dropped because the queue was full; starts at 0 again after 2^32
 	cut     atomic.Uint32 // frames that the line could not carry
 	normal  atomic.Uint32 // 1: the thread has no real-time priority
 	_       uint32

@@ -99,7 +99,7 @@ func TestTheMarginIsBounded(t *testing.T) {
 	}
 }
 
-// The collector of the process is off, so a line must not allocate.
+// Go's garbage collector is off in the process, so a line must not allocate memory.
 func TestALineDoesNotAllocate(t *testing.T) {
 	l, in, out := pairedLine(t, 10*time.Microsecond)
 	buf := make([]byte, 10)

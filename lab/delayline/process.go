@@ -1,5 +1,5 @@
-// Package delayline holds the frames of a link for the link's delay. A process takes each frame
-// from a packet socket, waits until the frame is due, and sends it on. It measures how late it is.
+// Package delayline delays the frames of a link. A process reads each frame from a packet socket,
+// waits until its delay is over, and sends it on. It measures how much later than that it sends each frame.
 package delayline
 
 import (
@@ -18,27 +18,27 @@ import (
 	"windtunnel/lab/child"
 )
 
-// Command is the argument of the lab's program that makes it a delay line.
+// Command is the first argument of the windtunnel program when it runs as the process of delay lines.
 const Command = "delay-line"
 
 // Hop names two devices by their indexes. A line takes the frames that leave From, and sends them
 // out of To.
 type Hop struct{ From, To int }
 
-// Room is the memory of the frames that wait in a line, in bytes with the kernel's overhead. More
-// frames are dropped.
+// Room is the maximum memory of the frames that wait in a line, in bytes, with the kernel's overhead. The
+// kernel drops frames that find no room.
 const Room = 64 << 20
 
-// Process carries the frames of some hops. It ends when its input is closed, so it ends with the
-// lab's program too, unless Keep was called.
+// Process is a child process with one line for each hop. It ends when its standard input is closed, and so also
+// when this program ends. After Keep it goes on.
 type Process struct {
 	*child.Piped
 	lines []stats
 	cpu   int
 }
 
-// Start starts a process on a CPU. It opens the sockets by calling in, which calls its argument in
-// the network namespace of the devices. by starts the command on the CPU.
+// Start starts a process on a CPU. in calls a function in the network namespace of the devices, where Start
+// opens the sockets. by starts a command on the CPU.
 func Start(argv []string, delay time.Duration, cpu int, hops []Hop, in func(func() error) error, by func(*exec.Cmd) error) (_ *Process, err error) {
 	size := len(hops) * int(unsafe.Sizeof(stats{}))
 	fd, err := unix.MemfdCreate(Command, unix.MFD_CLOEXEC)
@@ -129,9 +129,9 @@ func (p *Process) close() error {
 	return errors.Join(p.Close(), p.unmap())
 }
 
-// Clock returns the CPU that the process runs on, and the seconds that its lines have used: the time
-// in which they did not wait, as no other program preempts them, or without real-time priority the
-// CPU time of the process. It includes softirqs on top of them.
+// Clock returns the CPU that the process runs on, and the CPU time of its lines in seconds. With real-time priority
+// no other program preempts the lines, so this is the time in which they did not wait. Without, it is the kernel's
+// figure of the process. Both include softirqs that interrupted the lines.
 func (p *Process) Clock() (cpu int, seconds float64, err error) {
 	busy, normal := int64(0), false
 	for i := range p.lines {
@@ -156,7 +156,7 @@ func (p *Process) failure() error {
 	return nil
 }
 
-// Reading has the sums over the lines since they began.
+// Reading has the sums over all lines since their start.
 type Reading struct {
 	Late   Counts // frames by lateness: time of release less time due
 	Lost   uint64 // frames that the line dropped
@@ -187,7 +187,7 @@ func (r Reading) Since(before Reading) Reading {
 	return d
 }
 
-// Serve is the process. Its arguments are the delay in nanoseconds and the number of lines. File 3
+// Serve runs the lines in the process. Its arguments are the delay in nanoseconds and the number of lines. File 3
 // is the memory for the figures; then come two sockets for each line.
 func Serve(args []string, input io.Reader) error {
 	if len(args) != 2 {
@@ -219,8 +219,8 @@ func Serve(args []string, input io.Reader) error {
 	return <-ended
 }
 
-// dropErrors closes the standard error of the program that started this one. Programs that read it
-// must not wait for the end of this process.
+// dropErrors replaces the standard error that this process has from the program that started it. Otherwise a program
+// that reads this output to its end would wait for the end of this process.
 func dropErrors() error {
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {

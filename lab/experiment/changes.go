@@ -13,7 +13,7 @@ import (
 
 // changing is the sequence of changes of the network during one run of a tool.
 type changing struct {
-	done chan struct{} // closed when all have ended
+	done chan struct{} // closed when all changes have ended
 	took [][]time.Duration
 	err  error
 }

@@ -73,7 +73,7 @@ func assertSparesAnswer(t *testing.T, b *Bench, about system.About, want bool) {
 		for node, n := range b.Testbed.Nodes() {
 			spare := newContainer(node, 2)
 			if n != from.Node && (about.Publishes || about.Gateway || !want) {
-				continue // the node is not reached, or the failure takes long
+				continue // no tunnel leads to that node, or the attempt fails only after a long timeout
 			}
 			inside := must.Get(space.Open(from.Node.Attachment().SpaceBase + "-" + from.Name))(t)
 			defer inside.Close()

@@ -78,7 +78,7 @@ func checkDSCP(t *testing.T, name string, sc suite.Scenario, share float64) {
 	})
 }
 
-// Acknowledgements do not count for a stream one way: a tool may not mark them.
+// If data flows in one direction, only the sender's frames count, because some tools do not mark acknowledgements.
 func TestOnlyNodesThatSendDataCountForTheDSCP(t *testing.T) {
 	const ef, default0 = 46, 0
 	sender, receiver := testbed.Marks{ef: 900, default0: 100}, testbed.Marks{default0: 1000}
@@ -88,7 +88,7 @@ func TestOnlyNodesThatSendDataCountForTheDSCP(t *testing.T) {
 		want      float64
 	}{
 		{suite.TCPStream, suite.Forward, 0.9}, {suite.UDPStream, suite.Reverse, 0}, {suite.TCPStream, suite.Both, 0.45},
-		{suite.TCPRR, "", 0.45}, {suite.TCPRR, suite.Forward, 0.45}, // the direction of its load
+		{suite.TCPRR, "", 0.45}, {suite.TCPRR, suite.Forward, 0.45}, // of a request/response, this is the direction of the load beside it
 	} {
 		got, ok := dscpShare(suite.Workload{Kind: c.kind, Direction: c.direction, DSCP: ef}, sender, receiver)
 		if got != c.want || !ok {
@@ -100,7 +100,7 @@ func TestOnlyNodesThatSendDataCountForTheDSCP(t *testing.T) {
 	}
 }
 
-// Without a wire, nothing is claimed about the DSCP.
+// On a fabric without a wire, a warning says that the DSCP was not checked.
 func TestAFabricThatDoesNotReadTheDSCPSaysSo(t *testing.T) {
 	s := runOK(t, scenario("bridge", func(sc *suite.Scenario) {
 		requests(suite.UDPRR)(&sc.Workload)

@@ -443,6 +443,6 @@ func delayed(r delayline.Reading, delay time.Duration, ms sample.Metrics) (warni
 	return warnings
 }
 
-// delaySlack is the lateness of a delay line on a busy CPU that no warning names: a virtual CPU
-// needs this time to wake up.
+// delaySlack is a lateness of frames without a warning, in addition to a tenth of the delay: a virtual CPU may need
+// this time to wake up.
 const delaySlack = 100 * time.Microsecond

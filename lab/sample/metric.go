@@ -58,9 +58,9 @@ const (
 	LostDatagrams      Metric = "lost_datagrams"        // UDP datagrams that were sent in the window and did not arrive
 	DatagramsSent      Metric = "datagrams_sent_per_s"
 	DatagramsReceived  Metric = "datagrams_received_per_s"
-	Changes            Metric = "changes"          // changes of the network in the measured part, and their reverses, on all nodes
-	ChangeTime         Metric = "change_ns"        // median time that a change, or its reverse, took
-	ChangeTimeMax      Metric = "change_ns_max"    // longest time that one took
+	Changes            Metric = "changes"          // number of changes of the network in the measured part on all nodes; to undo a change counts too
+	ChangeTime         Metric = "change_ns"        // median time of a change, or to undo it
+	ChangeTimeMax      Metric = "change_ns_max"    // longest time of a change, or to undo it
 	Interruption       Metric = "interruption_ns"  // longest time in the window in which a stream received nothing: after a link is cut, the time to recover
 	Errors             Metric = "errors"           // failed socket calls, counted by the tool
 	ToolRetransmits    Metric = "tool_retransmits" // from the tool's output

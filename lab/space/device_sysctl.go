@@ -31,8 +31,8 @@ func changedSysctls(device string) map[string]string {
 	return values
 }
 
-// writeSysctl sets a sysctl unless it has the value already. Two files can be one setting in different
-// units, and a write of the coarser one would round it.
+// writeSysctl sets a sysctl if it has another value. Some settings have two files with different units, such as seconds
+// and milliseconds. To write the value that a file already has would round the setting to the unit of this file.
 func writeSysctl(at, value string) error {
 	file := filepath.Join(sysctls, at)
 	if now, err := os.ReadFile(file); err == nil && strings.TrimSpace(string(now)) == value {

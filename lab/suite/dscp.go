@@ -28,7 +28,7 @@ var dscpNames = func() (names [mostDSCP + 1]string) {
 	return names
 }()
 
-// dscpRemedy is the remedy for a text that is not a DSCP.
+// dscpRemedy says what to write in place of a text that is not a DSCP.
 const dscpRemedy = "write a number from 0 to 63, or a name: CS0 to CS7, AF11 to AF43, EF or LE"
 
 // ParseDSCP parses a name, such as EF, or a number from 0 to 63.
@@ -53,7 +53,7 @@ func (d DSCP) String() string {
 // TOS returns IPv4's TOS byte, or IPv6's traffic class, with this codepoint and no ECN.
 func (d DSCP) TOS() int { return int(d) << 2 }
 
-// codepoint is a DSCP, by its name or its number.
+// codepoint reads a value of a suite that is the name or the number of a DSCP.
 var codepoint = single[DSCP]{"a DSCP, such as EF or 46", dscpRemedy, func(text string) (DSCP, string, string) {
 	d, err := ParseDSCP(text)
 	if err != nil {

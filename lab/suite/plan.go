@@ -199,13 +199,13 @@ type Workload struct {
 	// after another: the tool finds the pace.
 	Pace       float64 `json:"pace_per_s,omitempty"`
 	OfCapacity float64 `json:"of_capacity_ratio,omitempty"`
-	DSCP       DSCP    `json:"dscp,omitempty"` // that both ends set on their sockets
+	DSCP       DSCP    `json:"dscp,omitempty"` // both ends set it on their sockets
 	IPVersion  int     `json:"ip_version"`     // 4 or 6
 	// Load is the number of TCP streams that run beside the request/response in each
 	// direction of Direction; 0 for streams.
 	Load int `json:"load_streams,omitempty"`
-	// Change is the change that the lab makes in the network while the traffic is measured, and
-	// undoes at the next time, every ChangeEvery; "": none.
+	// Change is the kind of change that the lab makes in the network while the traffic is measured; "": none. At each
+	// interval ChangeEvery it makes the change or undoes it, in turns.
 	Change      Change        `json:"change,omitempty"`
 	ChangeEvery time.Duration `json:"change_every_ns,omitempty"`
 	// ReceiverWork is the additional CPU time that the receiver of a TCP stream spends
@@ -230,7 +230,7 @@ type Fabric struct {
 	MTU     int        `json:"mtu"`      // of the nodes' fabric devices
 	Offload Offload    `json:"offload"`  // traffic that the NIC segments
 	Rate    int64      `json:"rate_bps"` // of each link, bits/s on the wire; 0: as fast as the machine allows
-	// RxChecksum is what a NIC verifies of the frames that it receives.
+	// RxChecksum says which checksums a NIC verifies in the frames that it receives.
 	RxChecksum RxChecksum `json:"rx_checksum,omitempty"`
 	// Delay is how long a frame is on its way, one way, beside the time that the
 	// machine takes for it.
@@ -292,7 +292,7 @@ const (
 	OffloadTunnel Offload = "tunnel" // plain and tunnelled TCP
 )
 
-// RxChecksum is which checksums a NIC verifies. The receiver's CPU verifies the others.
+// RxChecksum says which checksums a NIC verifies. The CPU of the receiver verifies the others.
 type RxChecksum string
 
 const (

@@ -21,8 +21,8 @@ type Changer interface {
 	Changes() map[suite.Change]Change
 }
 
-// Change is a change of the network on one node, and its reverse. Make and Undo return when packets
-// use the changed network.
+// Change makes and undoes a change of the network on one node. Make and Undo return when packets use the changed
+// network.
 type Change struct{ Make, Undo func(n *Node) error }
 
 // ChangeOf returns the change of a kind; the error says which kinds the system has.
@@ -51,7 +51,8 @@ func (n *Node) containers() []Endpoint {
 	return append(slices.Clip(n.Endpoints), n.Spare)
 }
 
-// joins returns the change in which the node's spare container joins the network.
+// joins returns the change in which the spare container of a node joins the network. join and leave connect and
+// disconnect a container.
 func joins(join, leave func(n *Node, e Endpoint) error) Change {
 	return Change{
 		Make: func(n *Node) error { return join(n, n.Spare) },
@@ -59,7 +60,7 @@ func joins(join, leave func(n *Node, e Endpoint) error) Change {
 	}
 }
 
-// bridgePorts is the change of ports of systems that connect containers to the node's bridge.
+// bridgePorts returns the change of ports for systems that connect containers to the node's bridge.
 func bridgePorts(s System) Change {
 	return joins(func(n *Node, e Endpoint) error { return connectContainer(n, e, MTU(s, n.MTU)) }, removeVif)
 }
@@ -128,14 +129,16 @@ func iptablesRules(env func(n *Node) []string) Change {
 // removeVif removes the container's device and its other end on the node.
 func removeVif(n *Node, e Endpoint) error { return n.Space.Remove(vifName(e)) }
 
-// spareUnderlay returns an address of an emulated fabric that no node has. It is of the node that node n makes join.
+// spareUnderlay returns the underlay address of the imaginary node that joins at node n. No real node of an emulated fabric
+// has this address.
 func spareUnderlay(n *Node) netip.Addr {
 	a := n.Underlay[0].As4()
 	a[3] = byte(250 - n.Index)
 	return netip.AddrFrom4(a)
 }
 
-// A container of a node that joins, and a destination that is an address for documents (RFC 5737).
+// Addresses of a container on the imaginary node that joins, and a destination without hosts: RFC 5737 reserves it
+// for documents.
 var (
 	spareV4          = netip.MustParsePrefix("10.31.255.254/16")
 	spareV6          = netip.MustParsePrefix("fd31:c::ff:fffe/64")

@@ -160,7 +160,7 @@ func (f Flannel) Detach(n *Node) error {
 // Changes implements Changer.
 func (f Flannel) Changes() map[suite.Change]Change {
 	all := routedChanges(f)
-	if f.Backend != flannelUDP { // its routes do not show the nodes
+	if f.Backend != flannelUDP { // with this backend no route of the node shows that another node has joined
 		all[suite.ChangeNodes] = Change{Make: f.addSpareLease, Undo: f.removeSpareLease}
 	}
 	return all

@@ -18,7 +18,7 @@ import (
 func (f Flannel) addSpareLease(n *Node) error {
 	lease := map[string]any{"PublicIP": spareUnderlay(n), "BackendType": f.Backend}
 	if f.Backend == flannelVXLAN {
-		vtep := net.HardwareAddr{0x02, 'w', 't', byte(n.Index), 0xff, 0xfe} // flanneld removes the entries of a MAC address with one node
+		vtep := net.HardwareAddr{0x02, 'w', 't', byte(n.Index), 0xff, 0xfe} // each node needs another address: when a node leaves, flanneld removes all entries of its MAC address
 		lease["BackendData"] = map[string]any{"VNI": 1, "VtepMAC": vtep.String()}
 	}
 	value, err := json.Marshal(lease)
@@ -38,7 +38,7 @@ func (f Flannel) removeSpareLease(n *Node) error {
 	return awaitSpareRoute(n, false)
 }
 
-// spareSubnet returns the subnet of the node that joins. Each node makes another one join.
+// spareSubnet returns the subnet of the imaginary node that joins at node n.
 func spareSubnet(n *Node) netip.Prefix {
 	v4, _ := routedSubnets(15 - n.Index)
 	return v4

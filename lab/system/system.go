@@ -27,7 +27,7 @@ type System interface {
 	Needs() ([]string, []program.Program)
 	// Attach brings the system up on one node. The endpoints' namespaces exist.
 	Attach(n *Node) error
-	// Detach removes everything that Attach made, and changes. It also works after a
+	// Detach removes everything that Attach made, and a change that is still in place. It also works after a
 	// failed Attach.
 	Detach(n *Node) error
 	// Devices returns the devices on this node that the meter reads, in path order
@@ -127,8 +127,8 @@ type Node struct {
 	// Everywhere has the containers of all nodes, including this one, for systems
 	// with a control plane.
 	Everywhere []NodeEndpoint
-	// Spare is the container that a change of ports connects, and Spares has those of all nodes.
-	// Without such changes there are none.
+	// Spare is the container that joins and leaves the network if the workload has `change: ports`. Spares has those of
+	// all nodes.
 	Spare  Endpoint
 	Spares []NodeEndpoint
 

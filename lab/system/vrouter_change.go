@@ -13,13 +13,13 @@ func (v VRouter) Changes() map[suite.Change]Change {
 		suite.ChangeNodes:  v.change(v.addNode),
 		suite.ChangeRoutes: v.change(v.addRoute),
 	}
-	if v.Rules > 0 { // else there are no rules, and the first rules would concern the traffic
+	if v.Rules > 0 { // without rules all traffic may pass, so the first rules would affect the measured traffic
 		all[suite.ChangePolicies] = v.change(v.addRules)
 	}
 	return all
 }
 
-// change returns the change to the desired state that alter makes of the plain one.
+// change returns a change of the desired state. alter makes the changed state from the plain one.
 func (v VRouter) change(alter func(n *Node, s *vrouterState)) Change {
 	apply := func(n *Node, alter func(n *Node, s *vrouterState)) error {
 		path, err := program.Beside(vrouterProgram)

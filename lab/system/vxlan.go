@@ -76,8 +76,8 @@ func (VXLAN) replicate(n *Node) error {
 	return nil
 }
 
-// tunnelEntry returns the entry that a MAC address is behind the node with an underlay address; 0 is for unknown
-// destinations.
+// tunnelEntry returns the entry of the forwarding table which says that a MAC address is behind the node with an underlay
+// address. The MAC address of zeros stands for unknown destinations.
 func tunnelEntry(mac net.HardwareAddr, addr netip.Addr) *netlink.Neigh {
 	return &netlink.Neigh{State: netlink.NUD_PERMANENT, Flags: netlink.NTF_SELF, IP: net.IP(addr.AsSlice()), HardwareAddr: mac}
 }

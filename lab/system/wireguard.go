@@ -203,7 +203,7 @@ func (w WireGuard) Changes() map[suite.Change]Change {
 	return all
 }
 
-// setSparePeer changes the settings of a peer that is not a node.
+// setSparePeer changes the settings of the peer that stands for the imaginary node that joins.
 func setSparePeer(n *Node, settings ...string) error {
 	key, err := wireGuardKey(n, len(n.Underlay))
 	if err != nil {

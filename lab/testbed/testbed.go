@@ -19,10 +19,10 @@ type Spec struct {
 	ID     string // short; part of every name that the executor gives
 	Nodes  int    // ≥ 2
 	Fabric suite.Fabric
-	Marks  bool // read the DSCP of the frames on the fabric, if it can
+	Marks  bool // count the bytes on the fabric by DSCP, if the fabric is able to
 }
 
-// Marks counts bytes of IP frames by the DSCP of the outer header.
+// Marks has the number of bytes with each DSCP: of the outer IP header of each frame.
 type Marks map[suite.DSCP]uint64
 
 // Executor makes testbeds.

@@ -104,7 +104,7 @@ func (t Netperf) argv(job Job, address string, test netperfTest) []string {
 		argv = append(argv, "-f", "m") // 10^6 bit/s for every rate; with -f request/response would report bits instead of transactions
 	}
 	if tos := w.DSCP.TOS(); tos > 0 {
-		argv = append(argv, "-Y", decimal(tos)+","+decimal(tos)) // of netperf's and of netserver's packets
+		argv = append(argv, "-Y", decimal(tos)+","+decimal(tos)) // of the packets of netperf, and of those of netserver
 	}
 	argv = append(argv, "--", "-P", ","+decimal(test.port))
 	if w.Kind.Exchange() {

@@ -55,7 +55,7 @@ type worker struct {
 	owed      int64        // part of work that is not spent yet, ns
 	noDelay   bool         // TCP_NODELAY of its connections
 	buffers   [2]int       // send and receive buffer of its connections
-	tos       tosOption    // of its connections
+	tos       tosOption    // to set on its connections
 	unmap     func() error // unmaps buf
 	retry     int64        // longest wait of a datagram transaction for its response, ns
 	fatal     error        // error that ended the loop too early

@@ -17,7 +17,7 @@ type Limits struct {
 	MovingFloor  float64 // bits per second of protocols that never stop
 	Merged       float64 // percent that a sent packet's payload may be above the buffer
 	Divided      float64 // percent that it may be below the buffer
-	DSCP         float64 // percent of the bytes on the wire that must have the workload's
+	DSCP         float64 // least percentage of the bytes on the wire with the DSCP of the workload
 	ClockStep    float64 // ms
 	Stall        float64 // ms
 }
@@ -62,8 +62,8 @@ var Default = Limits{
 	// are sent again or carry no payload make the mean smaller: 2 % on a busy machine. A
 	// buffer above the MSS becomes two packets, and the mean half of it.
 	Merged: 2, Divided: 10,
-	// A tunnel that hides the DSCP leaves 0 %, and a tool that marks one direction of two
-	// leaves half. With few requests per second, neighbour solicitations are some percent.
+	// With a tunnel that hides the DSCP the figure is 0 %, and with a tool that marks one of two directions 50 %.
+	// Frames of neighbour discovery have no DSCP; with few requests per second they are some percent of the bytes.
 	DSCP: 90,
 	// The wall clock and the monotonic clock advance equally unless the wall clock is
 	// set. 5 ms are half a percent of a window of 1 s.

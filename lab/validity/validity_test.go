@@ -240,7 +240,7 @@ func late(in *Input, side int, by float64) {
 	}
 }
 
-// marked asks for the DSCP EF, and sets the share of the bytes that have it.
+// marked gives the workload the DSCP EF, and sets the measured share of the bytes that have it.
 func marked(in *Input, share float64) {
 	in.Workload.DSCP = 46
 	in.Metrics[sample.DSCPShare] = share

@@ -8,8 +8,8 @@ import (
 	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
 )
 
-// senderTime is the time from the start of a session until GoBGP must have sent the paths of this node. A speaker that began
-// with stale paths has deferTime in addition.
+// senderTime is the maximum time from the start of a session until GoBGP has sent the paths of this node. If the speaker
+// started with stale paths, deferTime is added.
 const senderTime = 5 * time.Second
 
 // sender says which messages were sent in one session of a neighbour. If a session ends while messages wait in GoBGP's queue, the message
@@ -20,8 +20,8 @@ type sender struct {
 	endOfRIB bool // the marker after the first paths was sent (RFC 4724), which GoBGP owes to a neighbour with graceful restart
 }
 
-// noteUp notes that a session begins. GoBGP's sender starts later. In the first session after GoBGP got the neighbour, the
-// queue is empty.
+// noteUp records that a session begins, and lets checkSender run later. It does not for the first session of a neighbour:
+// GoBGP's queue is empty then.
 func (s *Speaker) noteUp(neighbor netip.Addr) {
 	s.sessions.Lock()
 	defer s.sessions.Unlock()
@@ -31,7 +31,7 @@ func (s *Speaker) noteUp(neighbor netip.Addr) {
 	}
 }
 
-// noteSent notes that an UPDATE message with some attributes was sent.
+// noteSent records that GoBGP has sent an UPDATE message with these attributes to a neighbour.
 func (s *Speaker) noteSent(neighbor netip.Addr, attributes any) {
 	all, _ := attributes.([]bgp.PathAttributeInterface)
 	end, _ := (&bgp.BGPUpdate{PathAttributes: all}).IsEndOfRib()
@@ -42,8 +42,8 @@ func (s *Speaker) noteSent(neighbor netip.Addr, attributes any) {
 	}
 }
 
-// checkSender restarts a neighbour if GoBGP should have sent messages in the session o but has not. It does nothing if another
-// session has begun.
+// checkSender restarts a neighbour if GoBGP has not sent the messages that it must send in a session. o has what was sent in
+// this session. If the session is no longer the present one, checkSender does nothing.
 func (s *Speaker) checkSender(neighbor netip.Addr, o *sender) {
 	if s.ctx.Err() != nil {
 		return

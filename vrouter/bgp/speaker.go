@@ -53,7 +53,7 @@ type Speaker struct {
 	bfd     bfdSessions        // nil: no neighbour has BFD
 	limits  map[netip.Addr]int // of paths in a family
 	changed func(lost bool)
-	pause   time.Duration // from the start of a session until checkSender
+	pause   time.Duration // from the start of a session until checkSender runs
 	version atomic.Uint64 // of the paths in table
 
 	restarts sync.Mutex // held during restart
@@ -69,7 +69,7 @@ type Speaker struct {
 	malformed map[netip.Addr]malformed
 	silent    map[netip.Addr]silence   // neighbours without a TCP connection since their reason was set
 	refused   map[netip.Addr]time.Time // when a connection of an address without a neighbour was refused last
-	senders   map[netip.Addr]*sender   // of the last session of each neighbour since GoBGP got it
+	senders   map[netip.Addr]*sender   // of the latest session of each neighbour
 	bfdState  map[netip.Addr]string    // of neighbours with BFD
 	bfdWhy    map[netip.Addr]string    // why BFD failed last
 	logs      sync.Map                 // a *rate.Limiter by neighbour

@@ -52,7 +52,7 @@ func TestOnlyRightChecksumsCountAsVerified(t *testing.T) {
 						wrong    bool // the outer checksum has another value
 
 						drop     bool
-						believed bool // the NIC's work must count
+						believed bool // vrouter must not verify again what the NIC has verified
 					}{
 						{name: "no NIC", outer: true},
 						{name: "no NIC, no outer checksum"},
@@ -122,7 +122,7 @@ func verifiedLevels(t *testing.T, device string) *ebpf.Map {
 	t.Cleanup(func() { m.Close() })
 	filter(t, must.Get(netlink.LinkByName(device))(t).Attrs().Index, netlink.HANDLE_MIN_INGRESS, asm.Instructions{
 		asm.Mov.Reg(asm.R6, asm.R1),
-		asm.LoadAbs(2, asm.Word), // of the destination address: not the kernel's own multicasts
+		asm.LoadAbs(2, asm.Word), // of the destination address, to leave out multicasts that the kernel itself sends
 		asm.JNE.Imm(asm.R0, 0xa, "out"),
 		asm.Mov.Reg(asm.R1, asm.R6),
 		asm.Mov.Imm(asm.R2, csumLevelQuery),

@@ -25,7 +25,7 @@ func (w *wire) configureDelay(port string, f suite.Fabric) error {
 		return err
 	}
 	return errors.Join(
-		attachProgram(w.space, toSink, netlink.HANDLE_MIN_INGRESS, w.objects.Wire, wireProgWire), // no port of the wire: drops
+		attachProgram(w.space, toSink, netlink.HANDLE_MIN_INGRESS, w.objects.Wire, wireProgWire), // this device is no port of the wire, so the program drops the frames
 		w.space.Up(hold), w.space.Up(sink),
 	)
 }

@@ -15,7 +15,8 @@ type marks struct {
 	nodes   map[uint32]string // names, by the ifindex of the port
 }
 
-// watchMarks attaches the program that reads the DSCP to each port. It stays with the port.
+// watchMarks attaches the program that reads the DSCP to each port of the wire. The kernel removes the program
+// together with the port.
 func (tb *Testbed) watchMarks() error {
 	m := &marks{nodes: map[uint32]string{}}
 	if err := loadMarksObjects(&m.objects, nil); err != nil {

@@ -21,10 +21,10 @@ import (
 type wire struct {
 	space    *space.Space
 	objects  wireObjects
-	links    []link.Link     // of the clock
+	links    []link.Link     // attach the programs of the clock
 	unmetred string          // why the clock does not run; empty where it does
 	ports    []string        // device names, for the meter
-	hops     []delayline.Hop // where links have a delay: by link and node
+	hops     []delayline.Hop // devices of the delay lines, by link and node; empty if links have no delay
 	lines    []*delayline.Process
 
 	countPlaces bool
@@ -122,7 +122,7 @@ func (w *wire) startClock(f suite.Fabric) {
 	}
 	o := &w.objects
 	programs := []*ebpf.Program{o.ClockReceive, o.ClockDequeue, o.ClockSoftirqEntry, o.ClockSoftirqExit}
-	if f.Offload == suite.OffloadNone || f.Loss > 0 || w.countPlaces { // only with the first two do devices of the wire poll
+	if f.Offload == suite.OffloadNone || f.Loss > 0 || w.countPlaces { // devices of the wire use NAPI only with the first two; tests count with the third
 		programs = append(programs, o.ClockGro)
 	}
 	for _, p := range programs {
@@ -154,7 +154,7 @@ func (w *wire) clock() (map[int]float64, error) {
 	}
 	used := make(map[int]float64, len(perCPU))
 	for cpu, c := range perCPU {
-		used[cpu] = (float64(c.BusyNs) - float64(c.OnLineNs)) / 1e9 // the latter are part of the lines' time
+		used[cpu] = (float64(c.BusyNs) - float64(c.OnLineNs)) / 1e9 // the delay lines' own CPU time includes OnLineNs
 	}
 	for _, p := range w.lines {
 		cpu, seconds, err := p.Clock()
@@ -294,7 +294,7 @@ func attachProgram(s *space.Space, l netlink.Link, hook uint32, p *ebpf.Program,
 const (
 	teamPriority   = 1
 	marksPriority  = 1
-	verifyPriority = 1 // of a port, beside steer
+	verifyPriority = 1 // of nic_receive, at the egress of a port
 	filterPriority = 2
 )
 
@@ -348,8 +348,8 @@ func (w *wire) join(segments [][]string, f suite.Fabric) error {
 	return nil
 }
 
-// way returns the index of a port, and of the device out of which frames to it are sent: the port,
-// or the first of the devices before it.
+// way returns the index of a port, and the index of the device to which the wire sends frames for the port. This is the
+// port, or the first of the devices that delay or lose frames before it.
 func (w *wire) way(port string, f suite.Fabric) (index, way uint32, err error) {
 	if index, err = w.index(port); err != nil {
 		return 0, 0, err

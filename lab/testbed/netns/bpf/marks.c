@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
  * Counts the bytes that enter the wire by port and by the DSCP of the frame's
- * outer IP header. Only fabrics of a workload with a DSCP have this program.
+ * outer IP header. It is loaded only if the workload has a DSCP.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>

@@ -179,11 +179,11 @@ static __always_inline int ours(struct net_device *dev)
 	return dev->nd_net.net->ns.inum == wire_netns;
 }
 
-/* Set by the loader: there are delay lines. Their time counts as the wire's, but
- * includes the softirqs that run on top of them. */
+/* Set by the loader: the wire has delay lines. The CPU time of a delay line includes
+ * softirqs that interrupt it, so the clock must not count these twice. */
 volatile const __u32 delayed = 0;
 
-/* Of the programs, only the delay lines are in the wire's namespace. */
+/* No program but the delay lines runs in the wire's network namespace. */
 static __always_inline int in_line(void)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
