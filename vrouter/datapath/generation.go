@@ -15,7 +15,7 @@ import (
 )
 
 // layoutVersion is LAYOUT_VERSION of bpf/layout.h; a test compares them.
-const layoutVersion = 16
+const layoutVersion = 17
 
 // keptSince is the oldest layout that has the same structs of flows and services (bpf/types.h) as layoutVersion.
 // An agent copies these from maps with a layout from keptSince on.

@@ -62,6 +62,11 @@ func (d *Datapath) load() (err error) {
 		return explain(err)
 	}
 	d.maps, d.programs = objects.vrouterMaps, objects.vrouterPrograms
+	for _, m := range []*ebpf.Map{d.maps.Vrfs, d.maps.NexthopEntries, d.maps.Nexthops, d.maps.Ilm, d.maps.PolicyGenerations} {
+		if _, err := m.Memory(); err != nil { // here, because several goroutines read the maps later
+			return fmt.Errorf("map the memory of %s: %w", m, err)
+		}
+	}
 	return nil
 }
 

@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
+	"unsafe"
 
 	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
 
 	"windtunnel/vrouter/layout"
 )
@@ -22,13 +25,16 @@ type table[K, V comparable] struct {
 // so a batch has room for at least leastBatch entries.
 const (
 	batch      = 4096
-	batchBytes = 1 << 17
+	batchBytes = 1 << 14
 	leastBatch = 64
 )
 
 // eachEntry calls f with the key and the value of each entry of a map. In a per-CPU map, an entry has a value for each CPU. f
 // must not keep the values. If end is not 0, the map must be an array, and eachEntry reads only the entries below end.
 func eachEntry[K, V any](name string, m *ebpf.Map, end int, f func(K, []V)) error {
+	if m.Flags()&unix.BPF_F_MMAPABLE != 0 {
+		return eachMapped(name, m, cmp.Or(end, int(m.MaxEntries())), f)
+	}
 	per := 1 // values of an entry
 	if m.Type() == ebpf.PerCPUArray || m.Type() == ebpf.PerCPUHash {
 		cpus, err := ebpf.PossibleCPU()
@@ -56,6 +62,29 @@ func eachEntry[K, V any](name string, m *ebpf.Map, end int, f func(K, []V)) erro
 			return nil // the last entry has been read
 		}
 		got += more
+	}
+	return nil
+}
+
+// eachMapped is as eachEntry, for an array whose memory can be mapped.
+func eachMapped[K, V any](name string, m *ebpf.Map, end int, f func(K, []V)) error {
+	memory, err := m.Memory()
+	if err != nil {
+		return fmt.Errorf("map the memory of map %s: %w", name, err)
+	}
+	size := (int(m.ValueSize()) + 7) &^ 7 // the kernel aligns the values
+	part := make([]uint64, min(end*size, batchBytes/size*size)/8)
+	bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(part))), 8*len(part))
+	var i uint32
+	key := any(&i).(*K)
+	for ; int(i) < end; i++ {
+		at := int(i) * size % len(bytes)
+		if at == 0 {
+			if _, err := memory.ReadAt(bytes, int64(i)*int64(size)); err != nil && err != io.EOF {
+				return fmt.Errorf("read map %s: %w", name, err)
+			}
+		}
+		f(*key, unsafe.Slice((*V)(unsafe.Pointer(&bytes[at])), 1))
 	}
 	return nil
 }

@@ -4,4 +4,4 @@
  * services also raises keptSince in generation.go. */
 #pragma once
 
-#define LAYOUT_VERSION 16
+#define LAYOUT_VERSION 17

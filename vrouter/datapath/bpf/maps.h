@@ -16,6 +16,16 @@
 		__type(value, v);            \
 	} name SEC(".maps")
 
+/* The agent maps the memory of these arrays, because it reads all entries every few seconds. */
+#define MAPPED_ARRAY(name, v, n)                  \
+	struct {                                  \
+		__uint(type, BPF_MAP_TYPE_ARRAY); \
+		__uint(max_entries, n);           \
+		__uint(map_flags, BPF_F_MMAPABLE);\
+		__type(key, __u32);               \
+		__type(value, v);                 \
+	} name SEC(".maps")
+
 #define SPARSE_MAP(name, kind, k, v, n)              \
 	struct {                                     \
 		__uint(type, kind);                  \
@@ -27,16 +37,16 @@
 
 MAP(settings, BPF_MAP_TYPE_ARRAY, __u32, struct node_settings, 1);
 MAP(vifs, BPF_MAP_TYPE_HASH, __u32 /* ifindex */, struct vif, 4352);
-MAP(vrfs, BPF_MAP_TYPE_ARRAY, __u32 /* vrf */, struct vrf, MAX_VRFS);
-MAP(nexthop_entries, BPF_MAP_TYPE_ARRAY, __u32 /* id */, __u32 /* key of nexthops: id * 2 or id * 2 + 1 */, 8192);
-MAP(nexthops, BPF_MAP_TYPE_ARRAY, __u32, struct nexthop, 2 * 8192);
+MAPPED_ARRAY(vrfs /* by VRF */, struct vrf, MAX_VRFS);
+MAPPED_ARRAY(nexthop_entries /* by id */, __u32 /* key of nexthops: id * 2 or id * 2 + 1 */, 8192);
+MAPPED_ARRAY(nexthops, struct nexthop, 2 * 8192);
 SPARSE_MAP(members, BPF_MAP_TYPE_HASH, struct member_key, struct member, 65536);
 SPARSE_MAP(hosts4, BPF_MAP_TYPE_HASH, struct host4_key, struct route, 262144);
 SPARSE_MAP(hosts6, BPF_MAP_TYPE_HASH, struct host6_key, struct route, 262144);
 SPARSE_MAP(lpm4, BPF_MAP_TYPE_LPM_TRIE, struct lpm4_key, struct route, 65536);
 SPARSE_MAP(lpm6, BPF_MAP_TYPE_LPM_TRIE, struct lpm6_key, struct route, 65536);
 SPARSE_MAP(bridge, BPF_MAP_TYPE_HASH, struct bridge_key, struct bridge_entry, 262144);
-MAP(ilm, BPF_MAP_TYPE_ARRAY, __u32 /* label */, struct target, FIRST_LABEL + 2 * MAX_VRFS);
+MAPPED_ARRAY(ilm /* by label */, struct target, FIRST_LABEL + 2 * MAX_VRFS);
 SPARSE_MAP(vnis, BPF_MAP_TYPE_HASH, __u32 /* VNI */, struct target, 8192);
 SPARSE_MAP(remotes, BPF_MAP_TYPE_HASH, struct address, struct remote, 8192);
 SPARSE_MAP(senders, BPF_MAP_TYPE_LPM_TRIE, struct sender_key, struct sender, 65536);
@@ -45,7 +55,7 @@ SPARSE_MAP(policies, BPF_MAP_TYPE_HASH, __u32 /* vif id */, struct policy, 4352)
 SPARSE_MAP(more_rules, BPF_MAP_TYPE_HASH, struct rules_key, struct rule_chunk, 3 * 4352);
 /* Generations of the policies. The common path reads this array, not the policies. The agent
  * writes it after the policies. */
-MAP(policy_generations, BPF_MAP_TYPE_ARRAY, __u32 /* vif id */, __u32, 4353);
+MAPPED_ARRAY(policy_generations /* by vif id */, __u32, 4353);
 /* Not an LRU: a flood of new flows must be refused with its reason, and may
  * never evict the flows that are alive. The agent removes idle entries. */
 SPARSE_MAP(flows, BPF_MAP_TYPE_HASH, struct flow_key, struct flow, 524288);
