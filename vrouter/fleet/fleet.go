@@ -43,7 +43,8 @@ type Fleet struct {
 	view     *View             // nil: the store has not been read yet
 	joined   map[place]*joined // empty if the copy has the ports of all networks
 	absence  absence
-	heard    time.Time     // when the store last answered
+	began    time.Time     // when the copy was made
+	heard    time.Time     // when the store last answered; zero: never
 	problem  error         // why the store does not answer; nil: it answers
 	wentBack string        // when and how the store last went back to an older revision; "": never
 	isBack   bool          // the store went back, and the copy is of before
@@ -85,7 +86,7 @@ func New(s store.Store, o Options) *Fleet {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Fleet{
-		store: s, log: o.Logger, node: o.Node, whole: o.Whole || o.Node == "", known: o.Store, used: o.Used, maxPlaces: cmp.Or(o.maxPlaces, maxPlaces), moved: make(chan struct{}, 1), changed: make(chan struct{}), watchers: map[*Watcher]bool{},
+		began: time.Now(), store: s, log: o.Logger, node: o.Node, whole: o.Whole || o.Node == "", known: o.Store, used: o.Used, maxPlaces: cmp.Or(o.maxPlaces, maxPlaces), moved: make(chan struct{}, 1), changed: make(chan struct{}), watchers: map[*Watcher]bool{},
 		claims:  claims{of: map[string]map[netip.Addr]bool{}},
 		absence: absence{lease: o.Lease, since: map[string]time.Time{}}, silentChanged: make(chan struct{}, 1),
 	}
@@ -268,7 +269,11 @@ func (f *Fleet) noteAnswer() {
 // noteAnswerLocked records that the store answers. The caller holds mu.
 func (f *Fleet) noteAnswerLocked() {
 	if f.problem != nil {
-		f.log.Info("the store is reachable again", "silent_for", time.Since(f.heard).Round(time.Millisecond))
+		last := f.heard
+		if last.IsZero() {
+			last = f.began
+		}
+		f.log.Info("the store is reachable again", "silent_for", time.Since(last).Round(time.Millisecond))
 		f.problem = nil
 		f.absence.reconnected(f.view, time.Now())
 		f.notify(Touched{})

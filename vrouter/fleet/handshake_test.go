@@ -2,7 +2,9 @@ package fleet
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -41,5 +43,20 @@ func TestAnExpiredCertificateOfTheStoreIsNamed(t *testing.T) {
 	files.Server(t, c.Members[0].Address)
 	if err := f.Reach(ctx(t)); err != nil {
 		t.Error(err)
+	}
+}
+
+// The log says how long the store was silent, also if it has never answered before.
+func TestTheLogSaysHowLongTheStoreWasSilentSinceTheStart(t *testing.T) {
+	var log bytes.Buffer
+	f := New(nil, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	f.setProblem(errors.New("no connection"))
+	f.noteAnswer()
+	m := regexp.MustCompile(`reachable again" silent_for=(\S+)`).FindStringSubmatch(log.String())
+	if m == nil {
+		t.Fatalf("the log has no time of silence: %s", &log)
+	}
+	if silent := must.Get(time.ParseDuration(m[1]))(t); silent > time.Minute {
+		t.Errorf("the log says that the store was silent for %v, but this test has just begun", silent)
 	}
 }
