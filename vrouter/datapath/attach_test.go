@@ -101,7 +101,7 @@ func TestProgramsAreAttachedSwappedRepairedAndRemoved(t *testing.T) {
 
 func TestForeignAttachmentsStay(t *testing.T) {
 	devices := enterSpace(t, 1)
-	d := open(t, Options{Pins: pins(t), NoTCX: true})
+	d := attaching(t, true, false)
 	must.Succeed(t, netlink.QdiscAdd(clsact(devices[0])))
 	foreign := &netlink.MatchAll{FilterAttrs: netlink.FilterAttrs{
 		LinkIndex: devices[0], Parent: netlink.HANDLE_MIN_EGRESS, Priority: 1, Handle: 1, Protocol: unix.ETH_P_ALL,

@@ -28,7 +28,7 @@ func TestOnlyRightChecksumsCountAsVerified(t *testing.T) {
 	for _, noXDP := range []bool{false, true} {
 		everyTunnel(t, func(t *testing.T, encap model.Encapsulation, v6 bool) {
 			devices := enterSpace(t, 3)
-			r := &rig{Datapath: open(t, Options{Pins: pins(t), NoXDP: noXDP}), vif: devices[0], vif2: devices[1], fabric: devices[2]}
+			r := &rig{Datapath: attaching(t, false, noXDP, devices[2]), vif: devices[0], vif2: devices[1], fabric: devices[2]}
 			must.Get(r.Apply(scene(r.vif, r.vif2, r.fabric, encap, v6)))(t)
 			must.Get(r.AttachFabric(r.fabric, ""))(t)
 			workload, peer := verifiedLevels(t, "p0"), must.Get(netlink.LinkByName("p2"))(t).Attrs().Index

@@ -18,7 +18,7 @@ import (
 
 func TestAHookThatWasThereBeforeStays(t *testing.T) {
 	devices := enterSpace(t, 1)
-	d := open(t, Options{Pins: pins(t), NoTCX: true, NoXDP: true})
+	d := attaching(t, true, true)
 	l := must.Get(netlink.LinkByIndex(devices[0]))(t)
 	must.Succeed(t, netlink.QdiscAdd(clsact(devices[0])))
 	must.Succeed(t, d.AttachVif(devices[0]))
@@ -31,7 +31,7 @@ func TestAHookThatWasThereBeforeStays(t *testing.T) {
 
 func TestDetachIsDoneWhenItReturns(t *testing.T) {
 	devices := enterSpace(t, 1)
-	d := open(t, Options{Pins: pins(t)})
+	d := attaching(t, false, false)
 	for i := range 30 {
 		f, err := d.AttachFabric(devices[0], "")
 		if err != nil || f.Mode != "xdp+tcx" {
@@ -51,7 +51,7 @@ func TestDetachIsDoneWhenItReturns(t *testing.T) {
 
 func TestVRoutersProgramRunsBeforeForeignProgramsOfADevice(t *testing.T) {
 	devices := enterSpace(t, 1)
-	d := open(t, Options{Pins: pins(t)})
+	d := attaching(t, false, false, devices[0])
 	accept := passing(t, ebpf.SchedCLS, 0)
 	theirs, err := link.AttachTCX(link.TCXOptions{Interface: devices[0], Program: accept, Attach: ebpf.AttachTCXIngress})
 	if err != nil {
@@ -85,7 +85,7 @@ func TestForeignFiltersAndXDPProgramsStay(t *testing.T) {
 	}{{false, "tcx"}, {true, "clsact"}} {
 		t.Run(c.mode, func(t *testing.T) {
 			devices := enterSpace(t, 1)
-			d := open(t, Options{Pins: pins(t), NoTCX: c.noTCX})
+			d := attaching(t, c.noTCX, false)
 			must.Succeed(t, netlink.QdiscAdd(clsact(devices[0])))
 			unspecified := passing(t, ebpf.SchedCLS, -1)
 			for _, parent := range []uint32{netlink.HANDLE_MIN_INGRESS, netlink.HANDLE_MIN_EGRESS} {
@@ -124,7 +124,7 @@ func hasClsact(l netlink.Link) bool {
 func TestPacketsOfAnotherAgentAreCounted(t *testing.T) {
 	devices := enterSpace(t, 3)
 	fabric := devices[2]
-	earlier, d := open(t, Options{Pins: pins(t)}), open(t, Options{Pins: pins(t)})
+	earlier, d := open(t, Options{Pins: pins(t)}), attaching(t, false, false, fabric)
 	for _, each := range []*Datapath{earlier, d} {
 		must.Get(each.Apply(scene(devices[0], devices[1], fabric, model.MPLSoUDP, false)))(t)
 	}

@@ -126,10 +126,9 @@ func TestAHookWhoseMakerCrashedIsStillRemoved(t *testing.T) {
 		made bool // the hook was made before the crash
 	}{{"before it was made", false}, {"before its filter was added", true}} {
 		t.Run(c.name, func(t *testing.T) {
-			dir := pins(t)
 			devices := enterSpace(t, 1)
 			l := must.Get(netlink.LinkByIndex(devices[0]))(t)
-			d := open(t, Options{Pins: dir, NoTCX: true, NoXDP: true})
+			d := attaching(t, true, true)
 			must.Succeed(t, os.Mkdir(d.hookNote(devices[0]), 0o700))
 			if c.made {
 				must.Succeed(t, netlink.QdiscAdd(clsact(devices[0])))

@@ -10,7 +10,6 @@ import (
 
 	"github.com/gopacket/gopacket/layers"
 
-	"windtunnel/internal/must"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
@@ -245,8 +244,7 @@ func TestTheTraceShowsTranslatedAddresses(t *testing.T) {
 	r := newRig(t, model.MPLSoUDP, false, translateBetween(c.own, c.far))
 	trace := func(ttl uint8) (addresses []netip.Addr, fallback []TraceStep) {
 		t.Helper()
-		steps, _, err := r.Trace(r.vif, frame(macA, model.RouterMAC, packet(t, addrA, addrB, 0, ttl, "hello")))
-		must.Succeed(t, err)
+		steps, _ := r.trace(t, r.vif, frame(macA, model.RouterMAC, packet(t, addrA, addrB, 0, ttl, "hello")))
 		for _, s := range steps {
 			switch s.Kind {
 			case TraceTranslated:

@@ -24,7 +24,7 @@ func TestTheTestOfMetadata(t *testing.T) {
 
 func TestXDPIsNotAttachedIfMetadataIsLost(t *testing.T) {
 	devices := enterSpace(t, 1)
-	d := open(t, Options{Pins: pins(t)})
+	d := attaching(t, false, false, devices[0])
 	works := d.metadata
 	d.metadata = func() error { return errors.New("lost") }
 	f, err := d.AttachFabric(devices[0], "")

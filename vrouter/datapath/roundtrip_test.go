@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -58,6 +59,9 @@ func TestDecodingReversesEncoding(t *testing.T) {
 	s := source{rand.New(rand.NewPCG(5, 6))}
 	same := func(what string, i int, want, got any) {
 		t.Helper()
+		if reflect.DeepEqual(want, got) {
+			return // cmp.Diff takes 30 times as long
+		}
 		if diff := cmp.Diff(want, got, sameAddr, samePrefix, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("%s %d (-want +got):\n%s", what, i, diff)
 		}

@@ -9,8 +9,11 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/cilium/ebpf"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"windtunnel/internal/must"
 )
@@ -81,23 +84,67 @@ func empty(m *ebpf.Map) error {
 	}
 }
 
+// zero writes zeros to all entries of an array in one system call. ebpf.Map.BatchUpdate would copy
+// the values of a per-CPU array one by one.
 func zero(m *ebpf.Map) error {
-	var value any = make([]byte, m.ValueSize())
+	size := uintptr(m.ValueSize())
 	if m.Type() == ebpf.PerCPUArray {
 		cpus, err := ebpf.PossibleCPU()
 		if err != nil {
 			return err
 		}
-		each := make([][]byte, cpus)
-		for i := range each {
-			each[i] = make([]byte, m.ValueSize())
-		}
-		value = each
+		size = (size + 7) &^ 7 * uintptr(cpus)
 	}
-	for i := range m.MaxEntries() {
-		if err := m.Put(i, value); err != nil {
-			return err
-		}
+	keys, values := make([]uint32, m.MaxEntries()), make([]byte, uintptr(m.MaxEntries())*size)
+	for i := range keys {
+		keys[i] = uint32(i)
+	}
+	a := struct { // the fields "batch" of union bpf_attr, linux/bpf.h
+		in, out      uint64
+		keys, values unsafe.Pointer
+		count, fd    uint32
+		flags        [2]uint64
+	}{keys: unsafe.Pointer(&keys[0]), values: unsafe.Pointer(&values[0]), count: uint32(len(keys)), fd: uint32(m.FD())}
+	if _, _, errno := unix.Syscall(unix.SYS_BPF, unix.BPF_MAP_UPDATE_BATCH, uintptr(unsafe.Pointer(&a)), unsafe.Sizeof(a)); errno != 0 {
+		return errno
 	}
 	return nil
+}
+
+// trace is as Datapath.Trace, but all traces use the same loaded program.
+func (r *rig) trace(t testing.TB, ifindex int, frame []byte) ([]TraceStep, int32) {
+	t.Helper()
+	c := must.Get(tracingOnce())(t)
+	must.Succeed(t, zero(c.Maps["traces"]))
+	steps, code, err := traceBy(c, ifindex, frame)
+	must.Succeed(t, err)
+	return steps, code
+}
+
+// tracingOnce loads the tracing program over the tables of the shared datapath.
+var tracingOnce = sync.OnceValues(func() (*ebpf.Collection, error) {
+	d, err := loadOnce()
+	if err != nil {
+		return nil, err
+	}
+	return d.loadTracing()
+})
+
+// attaching returns the shared datapath for the devices of the test's namespace, with other hooks. When the test
+// ends, it detaches the programs from the loopback device and from the given devices.
+func attaching(t testing.TB, noTCX, noXDP bool, devices ...int) *Datapath {
+	t.Helper()
+	d := shared(t)
+	options, tc := d.options, d.tc
+	d.options.NoTCX, d.options.NoXDP = noTCX, noXDP
+	d.tc = must.Get(netlink.NewHandle(unix.NETLINK_ROUTE))(t)
+	t.Cleanup(func() {
+		for _, ifindex := range devices {
+			must.Succeed(t, d.Detach(ifindex))
+		}
+		must.Succeed(t, errors.Join(d.dropLink(hookLoop, loopback), d.removeFilter(hookLoop, loopback)))
+		d.tc.Close()
+		d.options, d.tc = options, tc
+	})
+	return d
 }

@@ -64,6 +64,11 @@ func (d *Datapath) Trace(ifindex int, frame []byte) ([]TraceStep, int32, error) 
 		return nil, 0, err
 	}
 	defer c.Close()
+	return traceBy(c, ifindex, frame)
+}
+
+// traceBy is as Trace, with the result of loadTracing.
+func traceBy(c *ebpf.Collection, ifindex int, frame []byte) ([]TraceStep, int32, error) {
 	context := make([]byte, contextBytes)
 	binary.NativeEndian.PutUint32(context[contextIngress:], uint32(ifindex))
 	binary.NativeEndian.PutUint32(context[contextIfindex:], uint32(ifindex))
