@@ -125,7 +125,7 @@ test-guest: root build $(GUEST) ## Test that Debian in a VM gets its network fro
 	$(GO) test -exec 'testroom -pids cmd/vrouter,vrouter' -count=1 -vet=off -v -run TestADistributionInAVM ./vrouter/e2e
 
 # End-to-end tests run in a VM without KVM. There workloads have netkit devices.
-TESTS := TestNetkit|TestPacketsOfNetkitDevices|TestDirectPacketsArriveIntact|TestTheMTUOfWorkloadsFollowsFromTheUnderlays|TestTenants|TestDirectSeparates|TestPolicies
+TESTS := TestNetkit|TestPacketsOfNetkitDevices|TestDirectPacketsArriveIntact|TestDatagramsOfEverySizeComeBack|TestTheMTUOfWorkloadsFollowsFromTheUnderlays|TestTenants|TestDirectSeparates|TestPolicies|TestPadding|TestALinkLocalSource|TestCNIGivesContainers|TestABridgedPacket
 
 test-netkit: root build ## Run the end-to-end tests TESTS in a VM, with netkit devices (root; minutes)
 	@$(GO) build -o bin/ ./internal/testroom

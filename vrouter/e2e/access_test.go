@@ -160,8 +160,8 @@ func (n *node) filtered(program, table, chain, word string) error {
 	return fmt.Errorf("no rule of chain %s with %q has dropped a packet: %v\n%s", chain, word, err, text)
 }
 
-// A workload that bridges sends a packet to its node's port, with a source that it may use. The node
-// does not forward it to another network.
+// A workload that bridges reaches its node and addresses outside, and the node reaches the workload. The workload sends a
+// packet to its node's port, with a source that it may use. The node does not forward it to another network.
 func TestABridgedPacketReachesNoOtherNetworkByTheNode(t *testing.T) {
 	t.Parallel()
 	needs(t, "iptables", "ip6tables")
@@ -179,12 +179,22 @@ func TestABridgedPacketReachesNoOtherNetworkByTheNode(t *testing.T) {
 			IPs: addresses(fmt.Sprintf("10.%d.0.20", i+1)), Attach: model.Attachment{Host: true},
 		})
 	}
+	a := b.nodes[0]
+	out := b.outside(a)
 	b.up()
+	replies(t, out, "outside", outsides[0])
+	expectReplies(t, x.ns, outsides[:1], func(bool) string { return "outside 198.51.100.1" })
+	node := addresses("10.1.0.20")
+	replies(t, a.ns, "node", node...)
+	expectReplies(t, x.ns, node, func(bool) string { return "node 10.1.0.10" })
+	replies(t, x.ns, "workload", x.port.IPs...)
+	expectReplies(t, a.ns, x.port.IPs, func(bool) string { return "workload 10.1.0.20" })
+
 	secret := []byte("from another network")
 	seen := watchFor(t, y.ns, "eth0", secret)
 	soon(t, "the packet is dropped", func() error {
 		x.sendFrame(udpFrame(t, x.port.MAC, own, netip.MustParseAddr("192.168.5.7"), y.ip(4), 7777, secret))
-		return b.nodes[0].filtered("iptables", "filter", "VROUTER-FORWARD", "! ctstate DNAT")
+		return a.filtered("iptables", "filter", "VROUTER-FORWARD", "! ctstate DNAT")
 	})
 	if all := seen(100 * time.Millisecond); len(all) > 0 {
 		t.Errorf("%d packets of network red reach network blue", len(all))
@@ -384,7 +394,7 @@ func TestMappedPortsKeepTheClientsAddress(t *testing.T) {
 	t.Parallel()
 	needs(t, "ip", "iptables", "ip6tables")
 	b := cniBed(t)
-	portmap := filepath.Dir(built(t, "github.com/containernetworking/plugins/plugins/meta/portmap"))
+	plugins := filepath.Dir(built(t, portmap))
 	out := map[*node]netns.NsHandle{}
 	for _, n := range b.nodes {
 		out[n] = b.outside(n)
@@ -393,7 +403,7 @@ func TestMappedPortsKeepTheClientsAddress(t *testing.T) {
 	expect := func(n *node, id string, port uint16) {
 		t.Helper()
 		r := newRuntime(t, n, `}, {"type": "portmap", "capabilities": {"portMappings": true}, "snat": false`)
-		r.CNIConfig = libcni.NewCNIConfigWithCacheDir(append(r.Path, portmap), t.TempDir(), nil)
+		r.CNIConfig = libcni.NewCNIConfigWithCacheDir(append(r.Path, plugins), t.TempDir(), nil)
 		ns := b.namespace(id)
 		conf := r.container(id)
 		conf.CapabilityArgs = map[string]any{"portMappings": []map[string]any{{"hostPort": port, "containerPort": 7, "protocol": "tcp"}}}

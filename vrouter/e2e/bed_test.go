@@ -411,7 +411,7 @@ func (n *node) kill(s syscall.Signal) {
 func (n *node) try(args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience*60*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, append([]string{"--socket", n.config["socket"].(string)}, args...)...)
+	cmd := exec.CommandContext(ctx, program, append([]string{"--socket", n.config["socket"].(string), "--timeout", (patience * 10 * time.Second).String()}, args...)...)
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
 	if err := cmd.Run(); err != nil {

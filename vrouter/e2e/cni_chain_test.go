@@ -18,12 +18,22 @@ import (
 
 	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
+	"windtunnel/vrouter/kerneltest"
 	"windtunnel/vrouter/model"
 )
 
-// built is a program of a module that this one depends on.
+// The packages of programs for built.
+const (
+	portmap = "github.com/containernetworking/plugins/plugins/meta/portmap"
+	cnitool = "github.com/containernetworking/cni/cnitool"
+)
+
+// built returns the path of a program of a module that this one depends on. A guest has the program already.
 func built(t *testing.T, pkg string) string {
 	t.Helper()
+	if kerneltest.In() {
+		return must.Get(exec.LookPath(filepath.Base(pkg)))(t)
+	}
 	path := filepath.Join(t.TempDir(), filepath.Base(pkg))
 	if out, err := exec.Command("go", "build", "-o", path, pkg).CombinedOutput(); err != nil {
 		t.Fatalf("build %s: %v\n%s", pkg, err, out)
@@ -83,7 +93,7 @@ func TestPortsAreMappedAfterVRouter(t *testing.T) {
 	must.Succeed(t, in(a.ns, func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644) }))
 	ctx := context.Background()
 	r := newRuntime(t, a, `}, {"type": "portmap", "capabilities": {"portMappings": true}, "masqAll": true`)
-	r.CNIConfig = libcni.NewCNIConfigWithCacheDir(append(r.Path, filepath.Dir(built(t, "github.com/containernetworking/plugins/plugins/meta/portmap"))), t.TempDir(), nil)
+	r.CNIConfig = libcni.NewCNIConfigWithCacheDir(append(r.Path, filepath.Dir(built(t, portmap))), t.TempDir(), nil)
 	x, y := &workload{bed: b, ns: b.namespace("x")}, b.connected("y", "red", 1)
 	conf := r.container("x")
 	conf.CapabilityArgs = map[string]any{"portMappings": []map[string]any{{"hostPort": 8080, "containerPort": 80, "protocol": "tcp"}}}
@@ -151,7 +161,7 @@ func TestCNIsReferenceToolWorks(t *testing.T) {
 	if _, err := os.Stat(cache); os.IsNotExist(err) {
 		t.Cleanup(func() { os.Remove(cache + "/results"); os.Remove(cache) })
 	}
-	tool := built(t, "github.com/containernetworking/cni/cnitool")
+	tool := built(t, cnitool)
 	r := newRuntime(t, a, "")
 	dir := t.TempDir()
 	must.Succeed(t, os.WriteFile(filepath.Join(dir, "10-pods.conflist"), r.list.Bytes, 0o600))

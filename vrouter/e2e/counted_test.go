@@ -27,6 +27,8 @@ type counted struct {
 	began    time.Time
 	flows    []*countedFlow
 	streamed *atomic.Int64 // bytes of the TCP stream; nil: there is none
+	longest  time.Duration // of a write of the TCP stream
+	resent   int           // segments of the TCP stream that were sent again; -1: unknown
 	running  int           // functions that run has started
 	ended    chan error    // their results
 }
@@ -90,7 +92,7 @@ func (c *counted) run(f func() error) {
 // stream adds a TCP stream.
 func (c *counted) stream(from, to *workload) {
 	c.streamed = new(atomic.Int64)
-	c.run(func() error { return endless(c.ctx, from, to, c.streamed) })
+	c.run(func() error { return c.endless(from, to) })
 }
 
 // listen opens the receiver. Its buffer is large, because the machine may be busy.
@@ -108,7 +110,7 @@ func (f *countedFlow) listen(ctx context.Context) error {
 func (f *countedFlow) send(ctx context.Context, began time.Time) error {
 	to := f.receiver.LocalAddr()
 	defer func() { // once the datagrams on their way have arrived, or are lost
-		for end := time.Now().Add(20 * time.Second); f.received.Load() < int64(len(f.sent)) && time.Now().Before(end); {
+		for end := time.Now().Add(patience * 20 * time.Second); f.received.Load() < int64(len(f.sent)) && time.Now().Before(end); {
 			time.Sleep(10 * time.Millisecond)
 		}
 		f.receiver.SetReadDeadline(time.Now())
@@ -170,7 +172,8 @@ func (c *counted) lost(t *testing.T) {
 	t.Helper()
 	c.end(t)
 	if c.streamed != nil {
-		if t.Logf("%d bytes of TCP", c.streamed.Load()); c.streamed.Load() < 1<<20 {
+		t.Logf("%d bytes of TCP; the longest write took %v; %d segments were sent again", c.streamed.Load(), c.longest, c.resent)
+		if c.streamed.Load() < 1<<20 {
 			t.Errorf("the TCP stream carried %d bytes, want at least 1 MB", c.streamed.Load())
 		}
 	}
@@ -198,8 +201,8 @@ func (c *counted) lost(t *testing.T) {
 	}
 }
 
-// endless streams until ctx is done; a stall of a second is an error.
-func endless(ctx context.Context, from, to *workload, count *atomic.Int64) error {
+// endless streams until c.ctx is done. A stall of a second is an error; in a guest, of patience seconds.
+func (c *counted) endless(from, to *workload) error {
 	l, err := to.listen(4, 0)
 	if err != nil {
 		return err
@@ -211,20 +214,36 @@ func endless(ctx context.Context, from, to *workload, count *atomic.Int64) error
 			c.Close()
 		}
 	}()
-	c, err := from.dial("tcp", l.Addr().String())
+	conn, err := from.dial("tcp", l.Addr().String())
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer conn.Close()
+	defer func() { c.resent = retransmitted(conn) }()
 	buf := make([]byte, 16<<10)
-	for ctx.Err() == nil {
-		c.SetWriteDeadline(time.Now().Add(time.Second))
-		n, err := c.Write(buf)
-		count.Add(int64(n))
+	for c.ctx.Err() == nil {
+		began := time.Now()
+		conn.SetWriteDeadline(began.Add(patience * time.Second))
+		n, err := conn.Write(buf)
+		c.streamed.Add(int64(n))
+		c.longest = max(c.longest, time.Since(began))
 		if err != nil {
-			return fmt.Errorf("the stream stalled after %d bytes: %w", count.Load(), err)
+			return fmt.Errorf("the stream stalled after %d bytes: %w", c.streamed.Load(), err)
 		}
 		time.Sleep(time.Millisecond)
 	}
 	return nil
+}
+
+// retransmitted returns how many segments of a TCP connection were sent again; -1: unknown.
+func retransmitted(c net.Conn) (segments int) {
+	segments = -1
+	if raw, err := c.(*net.TCPConn).SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) {
+			if info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+				segments = int(info.Total_retrans)
+			}
+		})
+	}
+	return segments
 }

@@ -13,10 +13,10 @@ import (
 )
 
 // fleetBed is two nodes whose desired state is in an etcd inside the first
-// one's agent.
+// one's agent. In a guest the lease is longer: an agent that starts there needs more time to renew it.
 func fleetBed(t *testing.T, lease string) *bed {
 	t.Helper()
-	return fleetBedOf(t, options{config: map[string]any{"lease": lease}})
+	return fleetBedOf(t, options{config: map[string]any{"lease": (patience * must.Get(time.ParseDuration(lease))(t)).String()}})
 }
 
 func fleetBedOf(t *testing.T, o options) *bed {
@@ -194,7 +194,7 @@ func aKilledNodeIsRemovedAfterItsLeaseAndReturnsAtOnce(t *testing.T) {
 	// An agent that starts while another node is missing drops it as well.
 	c.kill(syscall.SIGKILL)
 	a.kill(syscall.SIGKILL)
-	time.Sleep(4 * time.Second)
+	time.Sleep(patience * 4 * time.Second)
 	a.start()
 	soon(t, "the node is dropped after a start", dropped)
 }

@@ -36,6 +36,15 @@ var bedModules = []string{
 	"drivers/net/vxlan/vxlan", "net/sched/sch_ingress", "net/sched/cls_bpf", "net/sched/sch_tbf", "net/netfilter/nfnetlink", "net/xfrm/xfrm_algo", "net/xfrm/xfrm_user",
 }
 
+// accessModules are the kernel modules of iptables, which node access needs. They need those of guestModules.
+var accessModules = []string{
+	"net/netfilter/x_tables", "net/netfilter/nf_tables", "net/netfilter/nft_compat", "net/ipv6/netfilter/nf_defrag_ipv6",
+	"net/ipv4/netfilter/nf_defrag_ipv4", "net/netfilter/nf_conntrack", "net/netfilter/nf_nat", "net/netfilter/nft_chain_nat", "net/netfilter/nft_ct",
+	"net/netfilter/nft_nat", "net/netfilter/nft_masq", "net/netfilter/xt_conntrack", "net/netfilter/xt_MASQUERADE", "net/netfilter/xt_nat",
+	"net/netfilter/xt_mark", "net/netfilter/xt_comment", "net/netfilter/xt_addrtype", "net/netfilter/xt_tcpudp", "net/netfilter/xt_multiport",
+	"net/netfilter/xt_CT", "net/netfilter/nf_conntrack_netlink",
+}
+
 const netkitOption = "CONFIG_NETKIT=y"
 
 // Workloads with netkit devices exchange packets on one node, and between nodes by each
@@ -129,8 +138,11 @@ func TestOtherTestsPassWithNetkitDevices(t *testing.T) {
 		t.Skip("takes minutes; set VROUTER_GUEST_TESTS to a pattern of tests")
 	}
 	kerneltest.Run(t, kerneltest.Guest{
-		Option: netkitOption, Seconds: 3600, Megabyte: 4096, Modules: guestModules, Program: program, Tests: tests,
-		Programs:   []string{"ip", "bridge", "ethtool", "ping", "traceroute", "tcpdump", "setpriv", "sysctl", "cat", "busybox"},
+		Option: netkitOption, Seconds: 7000, Megabyte: 4096, Modules: slices.Concat(guestModules, accessModules), Program: program, Tests: tests,
+		Programs: []string{
+			"ip", "bridge", "ethtool", "ping", "traceroute", "tcpdump", "setpriv", "sysctl", "cat", "busybox",
+			"iptables", "ip6tables", "iptables-restore", "ip6tables-restore", built(t, portmap), built(t, cnitool),
+		},
 		Parameters: "VROUTER_BULK=1", // emulated CPUs are slow
 	})
 }

@@ -115,9 +115,14 @@ func (g Guest) programs(t *testing.T) map[string]string {
 		if err != nil {
 			t.Skip(name + " is not installed; get it with: " + setup.Command(name))
 		}
-		files["bin/"+name] = path
-		if name == "busybox" {
+		files["bin/"+filepath.Base(name)] = path
+		switch name {
+		case "busybox":
 			files["bin/sh"] = path
+		case "iptables": // opens a library for each match and target
+			for _, plugin := range must.Get(filepath.Glob("/usr/lib/*/xtables/*.so"))(t) {
+				files[plugin[1:]] = plugin
+			}
 		}
 		for _, library := range must.Get(ldd.List(path))(t) {
 			files[library[1:]] = library
