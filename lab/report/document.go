@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 
+	"windtunnel/internal/lists"
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/hosts"
@@ -74,11 +75,8 @@ func figureTables(r *model.Report) []document.Section {
 }
 
 // troubles returns the reasons for missing figures.
-func troubles(r *model.Report) (list []string) {
-	for _, t := range rejected.Troubles(r) {
-		list = append(list, t.String())
-	}
-	return list
+func troubles(r *model.Report) []string {
+	return lists.Map(rejected.Troubles(r), func(t rejected.Trouble) string { return t.String() })
 }
 
 // lines identifies the run: its ID, name, date and machine, the note, and the command.

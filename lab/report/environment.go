@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"windtunnel/internal/lists"
 	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/units"
@@ -84,9 +85,5 @@ func Settings(r *model.Report) []document.Term {
 
 // pairs prints a map as "a: 0, b: 1".
 func pairs(m map[string]string) string {
-	var parts []string
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		parts = append(parts, k+": "+m[k])
-	}
-	return strings.Join(parts, ", ")
+	return strings.Join(lists.Map(slices.Sorted(maps.Keys(m)), func(k string) string { return k + ": " + m[k] }), ", ")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
 
+	"windtunnel/internal/lists"
 	"windtunnel/vrouter/model"
 )
 
@@ -130,11 +131,7 @@ func encapsulationOf(t bgp.TunnelType) model.Encapsulation {
 
 // TunnelNames returns the encapsulations that the path announces as text.
 func (p *Path) TunnelNames() string {
-	var names []string
-	for _, t := range p.Tunnels {
-		names = append(names, tunnelName(t))
-	}
-	return strings.Join(names, " ")
+	return strings.Join(lists.Map(p.Tunnels, tunnelName), " ")
 }
 
 // tunnelName returns the encapsulation of a tunnel type, or the type's number and name.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
 
+	"windtunnel/internal/lists"
 	"windtunnel/internal/phrase"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
@@ -422,9 +423,5 @@ func orNone[E any](all []E) string {
 	if len(all) == 0 {
 		return "none"
 	}
-	var words []string
-	for _, e := range all {
-		words = append(words, fmt.Sprint(e))
-	}
-	return strings.Join(words, ", ")
+	return strings.Join(lists.Map(all, func(e E) string { return fmt.Sprint(e) }), ", ")
 }

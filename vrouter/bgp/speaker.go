@@ -20,6 +20,7 @@ import (
 	"github.com/osrg/gobgp/v4/pkg/server"
 	"golang.org/x/time/rate"
 
+	"windtunnel/internal/lists"
 	"windtunnel/vrouter/model"
 )
 
@@ -116,10 +117,7 @@ func Start(n model.Node, log *slog.Logger, stale, announce []Path, changed func(
 }
 
 func (s *Speaker) start(ctx context.Context, restarting bool, announce []Path) error {
-	var listen []string
-	for _, a := range s.node.Underlay {
-		listen = append(listen, a.String())
-	}
+	listen := lists.Map(s.node.Underlay, netip.Addr.String)
 	port := cmp.Or(s.node.BGP.Port, model.DefaultBGPPort)
 	err := s.server.StartBgp(ctx, &api.StartBgpRequest{Global: &api.Global{
 		Asn: s.node.BGP.ASN, RouterId: s.node.BGP.RouterID.String(), ListenPort: int32(port), ListenAddresses: listen,

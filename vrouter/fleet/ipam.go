@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"windtunnel/internal/lists"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
 )
@@ -73,11 +74,7 @@ func (v *View) allocate(n model.Network, r model.PortRequest, how choice) (ips [
 }
 
 func join(pools []model.Range) string {
-	var all []string
-	for _, p := range pools {
-		all = append(all, p.String())
-	}
-	return strings.Join(all, ", ")
+	return strings.Join(lists.Map(pools, model.Range.String), ", ")
 }
 
 // routedElsewhere returns the addresses that the network's DNS, routes and gateways use.

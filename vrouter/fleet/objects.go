@@ -9,16 +9,14 @@ import (
 	"slices"
 	"strings"
 
+	"windtunnel/internal/lists"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
 )
 
 // examples lists the names of up to three ports.
 func examples(ports []*model.Port) string {
-	var names []string
-	for _, p := range ports[:min(3, len(ports))] {
-		names = append(names, p.Name)
-	}
+	names := lists.Map(ports[:min(3, len(ports))], func(p *model.Port) string { return p.Name })
 	if len(names) < len(ports) {
 		return fmt.Sprintf("such as %s", strings.Join(names, ", "))
 	}
@@ -196,10 +194,7 @@ func (f *Fleet) DeletePolicy(ctx context.Context, name string) error {
 
 // PutGateway adds or changes a gateway.
 func (f *Fleet) PutGateway(ctx context.Context, g model.Gateway) error {
-	var networks []string
-	for _, n := range g.Networks {
-		networks = append(networks, n.Network)
-	}
+	networks := lists.Map(g.Networks, func(n model.GatewayNetwork) string { return n.Network })
 	return f.put(ctx, Need{All: true}, func(v *View) *draft {
 		return v.putChecked(inGateways+g.Name, g, v.nearGateway(g), func(s model.State) model.State {
 			s.Gateways = withElement(s.Gateways, g, func(o model.Gateway) bool { return o.Name == g.Name })

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"windtunnel/internal/lists"
 )
 
 // BGP makes the agent of a node a BGP speaker. The agent announces the node's ports to its neighbours, and
@@ -129,9 +131,6 @@ func (v *validation) checkBGP(n Node) {
 	}
 }
 
-func wordsOf[S ~string](all []S) (plain []string) {
-	for _, s := range all {
-		plain = append(plain, string(s))
-	}
-	return plain
+func wordsOf[S ~string](all []S) []string {
+	return lists.Map(all, func(s S) string { return string(s) })
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"windtunnel/internal/lists"
 	"windtunnel/lab/condition"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/units"
@@ -167,9 +168,5 @@ func counted(causes map[string]int) string {
 	if len(causes) == 0 {
 		return "it has none"
 	}
-	var parts []string
-	for _, why := range slices.Sorted(maps.Keys(causes)) {
-		parts = append(parts, fmt.Sprintf("%s %d", why, causes[why]))
-	}
-	return strings.Join(parts, ", ")
+	return strings.Join(lists.Map(slices.Sorted(maps.Keys(causes)), func(why string) string { return fmt.Sprintf("%s %d", why, causes[why]) }), ", ")
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"windtunnel/internal/lists"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -121,11 +122,7 @@ func groupOf(sides []Side) group {
 }
 
 func (g group) infos() []RunInfo {
-	var list []RunInfo
-	for _, c := range g {
-		list = append(list, c.info())
-	}
-	return list
+	return lists.Map(g, func(c *columns) RunInfo { return c.info() })
 }
 
 // distinct returns an error for a run that is named twice.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"windtunnel/internal/lists"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/units"
 )
@@ -175,9 +176,8 @@ func otherMachine(list []Difference) []Difference {
 
 // changes lists differences in one line: "--gates enforce → warn".
 func changes(list []Difference) string {
-	var parts []string
-	for _, d := range list {
-		parts = append(parts, fmt.Sprintf("%s %s → %s", d.Name, cmp.Or(d.A, "—"), cmp.Or(d.B, "—")))
-	}
+	parts := lists.Map(list, func(d Difference) string {
+		return fmt.Sprintf("%s %s → %s", d.Name, cmp.Or(d.A, "—"), cmp.Or(d.B, "—"))
+	})
 	return strings.Join(parts, ", ")
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"windtunnel/internal/lists"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/units"
 )
@@ -47,10 +48,7 @@ func (g *Gate) Title() string {
 		title = "ratio to the baseline of " + title
 	}
 	if len(g.Scenarios) > 0 {
-		var patterns []string
-		for _, p := range g.Scenarios {
-			patterns = append(patterns, p.Text)
-		}
+		patterns := lists.Map(g.Scenarios, func(p suite.Pattern) string { return p.Text })
 		title += " in " + strings.Join(patterns, ", ")
 	}
 	return title

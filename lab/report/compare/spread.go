@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"windtunnel/internal/lists"
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
@@ -191,11 +192,7 @@ func past(stored []Side, now *Side, compared ...[]Side) []group {
 	slices.SortFunc(order, func(a, b software) int {
 		return cmp.Or(cmp.Compare(a.revision, b.revision), cmp.Compare(a.kernel, b.kernel))
 	})
-	var list []group
-	for _, key := range order {
-		list = append(list, groups[key])
-	}
-	return list
+	return lists.Map(order, func(key software) group { return groups[key] })
 }
 
 // spreadNotes returns notes on the spread between runs: measured or assumed.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode"
 
+	"windtunnel/internal/lists"
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/report/document"
 )
@@ -61,10 +62,7 @@ func (m *markdown) section(s *document.Section, level string) {
 		m.line("%s %s", level, escape(s.Title))
 	}
 	m.lines(s.Lead)
-	var items []string
-	for _, text := range s.Sentences {
-		items = append(items, "- "+escape(text))
-	}
+	items := lists.Map(s.Sentences, func(text string) string { return "- " + escape(text) })
 	for _, t := range s.Terms {
 		items = append(items, "- **"+escape(t.Name)+":** "+escape(t.Text))
 	}
@@ -121,10 +119,7 @@ func (m *markdown) table(t document.Table) {
 
 // code writes lines in a code block. Its fence is longer than any in the lines.
 func (m *markdown) code(c document.Code) {
-	var lines []string
-	for _, l := range c.Lines {
-		lines = append(lines, phrase.Printable(l))
-	}
+	lines := lists.Map(c.Lines, phrase.Printable)
 	text := strings.Join(lines, "\n")
 	fence := "```"
 	for strings.Contains(text, fence) {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"windtunnel/internal/lists"
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/quantity"
@@ -148,10 +149,7 @@ func Findings(r *model.Report) (lines phrase.Lines) {
 		t := &r.Tables[i]
 		var parts phrase.Lines
 		for _, a := range append(model.Agreements, "") {
-			var cells []string
-			for _, c := range t.Agreeing(a) {
-				cells = append(cells, c.Row+" "+c.Column)
-			}
+			cells := lists.Map(t.Agreeing(a), func(c *model.PublishedCell) string { return c.Row + " " + c.Column })
 			parts.SayIf(cells != nil, "%s: %d (%s)", cmp.Or(a, "not judged"), len(cells), strings.Join(cells, ", "))
 		}
 		lines.SayIf(parts != nil, "%s, %s to the baseline. %s.", phrase.Capital(t.Title), phrase.Count(len(t.Ratios()), "ratio"), phrase.Capital(strings.Join(parts, "; ")))
