@@ -38,9 +38,7 @@ func TestTheExplanationHasSavingsAndGains(t *testing.T) {
 	run, plan := steps("raw", "bridge")
 	r := report.Build(run, plan, slices.Concat(costing("raw/stream", 10, 10e9, 0.80), costing("bridge/stream", 10, 12e9, 0.50)))
 	got := report.Explain(r).Sections[0].Sentences[0]
-	if got != "The bridge carries 20.0 % more than the raw [20.0, 20.0] and costs the receiver 37.0 % less CPU per byte [36.8, 37.5]." {
-		t.Errorf("the sentence is %q, want 20.0 %% more throughput and 37.0 %% less CPU of the receiver", got)
-	}
+	must.Equal(t, "The bridge carries 20.0 % more than the raw [20.0, 20.0] and costs the receiver 37.0 % less CPU per byte [36.8, 37.5].", got)
 }
 
 func TestTheExplanationOfStepsWithoutADifferenceHasTheDetectableDifference(t *testing.T) {

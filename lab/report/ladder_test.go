@@ -9,6 +9,7 @@ import (
 
 	"charm.land/lipgloss/v2"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/export"
@@ -203,9 +204,7 @@ func TestLadderAndComparisonOfTheSamePairAreOne(t *testing.T) {
 }
 
 func TestRigorousRunIsTheSameEachTime(t *testing.T) {
-	if a, b := written(t, export.WriteJSON, rigorous(t)), written(t, export.WriteJSON, rigorous(t)); a != b {
-		t.Error("two builds differ")
-	}
+	must.Equal(t, written(t, export.WriteJSON, rigorous(t)), written(t, export.WriteJSON, rigorous(t)))
 	_, plan, _ := reporttest.Rigorous()
 	if len(plan.Ladders) != 2 || len(plan.Hypotheses) != 5 {
 		t.Errorf("%d ladders, %d hypotheses", len(plan.Ladders), len(plan.Hypotheses))

@@ -50,9 +50,7 @@ func TestAMatrixHasARowForEachSystemAndAColumnForEachWorkload(t *testing.T) {
 		t.Fatalf("%d matrices, want one of datagrams", len(list))
 	}
 	x := list[0]
-	if got, want := x.Title, "Datagrams received in k/s, and the ratio to bridge"; got != want {
-		t.Errorf("the title is %q, want %q", got, want)
-	}
+	must.Equal(t, "Datagrams received in k/s, and the ratio to bridge", x.Title)
 	want := []string{
 		"bridge | 100 | 200 | 300",
 		"fast | 200 (1.30) | 300 (1.30) | 400 (1.30)",
@@ -91,12 +89,8 @@ func TestLatencyUnderLoadHasAMatrixForEachPercentile(t *testing.T) {
 	for _, x := range report.Matrices(r) {
 		titles = append(titles, x.Title)
 	}
-	if got, want := strings.Join(titles, "; "), "Latency p50; Latency p99; Latency p99.9; Load beside the requests in Gbit/s"; got != want {
-		t.Errorf("matrices %q, want %q", got, want)
-	}
-	if got, want := rows(report.Matrices(r)[0])[0], "bridge | 20.0 µs | 200 µs | 20.0 ms | 200 ms"; got != want {
-		t.Errorf("the row is %q, want %q", got, want)
-	}
+	must.Equal(t, "Latency p50; Latency p99; Latency p99.9; Load beside the requests in Gbit/s", strings.Join(titles, "; "))
+	must.Equal(t, "bridge | 20.0 µs | 200 µs | 20.0 ms | 200 ms", rows(report.Matrices(r)[0])[0])
 	for width, heads := range map[int][]string{120: {"load-0 load-1 load-8 load-16"}, 40: {"load-0 load-1", "load-8 load-16"}} {
 		shown := strings.Join(strings.Fields(tabled(t, r, text.Options{Width: width})), " ")
 		for _, want := range heads {

@@ -22,7 +22,7 @@ func profiledRun(t *testing.T, n int) (suite.Plan, []sample.Sample) {
 	plan := suite.Plan{Suite: "p", Nodes: 2, Trials: n, Scenarios: []suite.Scenario{{
 		ID: "bridge/stream", System: "bridge", Placement: suite.TwoNodes, Workload: suite.Workload{Name: "stream", Kind: suite.TCPStream},
 	}}}
-	data, err := folded.Encode(&folded.Profile{
+	data := must.Get(folded.Encode(&folded.Profile{
 		Node: "a", Side: "sender", CPUs: []int{0}, Seconds: 2, Rate: 499, Clock: "cpu-clock", Samples: 998,
 		Stacks: []folded.Stack{
 			{Frames: []string{"send", "copy_k" + folded.KernelSuffix}, Comm: "tool", Category: "copy", Count: 299, Nanos: 600e6},
@@ -30,8 +30,7 @@ func profiledRun(t *testing.T, n int) (suite.Plan, []sample.Sample) {
 			{Frames: []string{"wire" + folded.KernelSuffix}, Comm: "tool", Category: folded.Wire, Count: 100, Nanos: 200e6},
 			{Frames: []string{"idle" + folded.KernelSuffix}, Comm: "swapper", Category: folded.Idle, Count: 499, Nanos: 1000e6},
 		},
-	})
-	must.Succeed(t, err)
+	}))(t)
 	var samples []sample.Sample
 	for block := range n {
 		rate := 8e9 + 1e7*float64(block)

@@ -66,9 +66,7 @@ func documentedReport(t *testing.T) (*model.Report, func(row, column string) *mo
 func TestADocumentsTableKeepsItsShape(t *testing.T) {
 	r, _ := documentedReport(t)
 	table := r.Tables[0]
-	if got := strings.Join(table.Columns, " "); got != "rate CPU change price" {
-		t.Errorf("columns %q", got)
-	}
+	must.Equal(t, "rate CPU change price", strings.Join(table.Columns, " "))
 	var rows []string
 	for _, row := range table.Rows {
 		filled := ""
@@ -77,9 +75,7 @@ func TestADocumentsTableKeepsItsShape(t *testing.T) {
 		}
 		rows = append(rows, row.Name+" "+filled)
 	}
-	if got, want := strings.Join(rows, ", "), "raw xx--, vxlan x-xx, bridge x---, macvlan x---, other x---, colocated -x--"; got != want {
-		t.Errorf("rows %q, want %q", got, want)
-	}
+	must.Equal(t, "raw xx--, vxlan x-xx, bridge x---, macvlan x---, other x---, colocated -x--", strings.Join(rows, ", "))
 	if len(r.Published) != 9 || len(published.WithoutTable(r)) != 0 {
 		t.Errorf("%d figures, of which %d stand outside of tables; want 9 and 0", len(r.Published), len(published.WithoutTable(r)))
 	}
@@ -101,9 +97,7 @@ func TestMeasuredFiguresHaveTheDocumentsUnitAndTheirRatios(t *testing.T) {
 	if want := r.Ratio("vxlan/stream", sample.Throughput).Ratio; *vxlan.MeasuredRatio != want {
 		t.Errorf("measured ratio %+v, the comparison has %+v", *vxlan.MeasuredRatio, want)
 	}
-	if vxlan.Agreement != model.LargerChange {
-		t.Errorf("a loss of 6 %% published and of 21 %% measured: %s", vxlan.Agreement)
-	}
+	must.Equal(t, model.LargerChange, vxlan.Agreement)
 	if raw := cell("raw", "rate"); raw.PublishedRatio != nil || raw.Agreement != "" || raw.Against != "" {
 		t.Errorf("the baseline has a ratio itself: %+v", raw)
 	}
@@ -115,9 +109,7 @@ func TestMeasuredFiguresHaveTheDocumentsUnitAndTheirRatios(t *testing.T) {
 func TestAChangeThatTheDocumentsFiguresContradictIsNoted(t *testing.T) {
 	r, cell := documentedReport(t)
 	c := cell("vxlan", "change")
-	if c.Doubt != "the document's own figures, 557 KB/sec and 590 KB/sec, give −5.6 % and not -16%" {
-		t.Errorf("doubt %q", c.Doubt)
-	}
+	must.Equal(t, "the document's own figures, 557 KB/sec and 590 KB/sec, give −5.6 % and not -16%", c.Doubt)
 	if *c.PublishedRatio != 0.84 || c.MeasuredRatio == nil || c.Measured != nil || !strings.HasPrefix(published.MeasuredText(c), "−2") {
 		t.Errorf("the change is %+v, printed as %q", c, published.MeasuredText(c))
 	}
@@ -234,9 +226,7 @@ func TestFiguresThatSayNothingAboutTheDocumentAreNotJudged(t *testing.T) {
 			rules[id] = string(h.Judgement) + ". " + h.CauseText()
 		}
 	}
-	if want := "cannot be judged here. Reason: no such NIC."; rules["bridge/rr"] != want {
-		t.Errorf("the hypothesis about bridge/rr: %q, want %q", rules["bridge/rr"], want)
-	}
+	must.Equal(t, "cannot be judged here. Reason: no such NIC.", rules["bridge/rr"])
 	for i := range samples {
 		samples[i].Warnings = []string{sample.Emulated}
 	}
@@ -264,15 +254,12 @@ func TestTheTallyCountsNoFigureTwice(t *testing.T) {
 		plan.Published = append(plan.Published, p)
 	}
 	tally := func(p suite.Plan) string {
-		d, err := published.Document(report.Build(run, p, samples))
-		must.Succeed(t, err)
+		d := must.Get(published.Document(report.Build(run, p, samples)))(t)
 		return fmt.Sprint(d.Sections[0].Tables[0].Rows[0].Cells)
 	}
 	once := plan
 	once.Tables, once.Published = plan.Tables[:1], plan.Published[:9]
-	if twice := tally(plan); twice != tally(once) {
-		t.Errorf("the tally of a suite with its table twice is %s, want %s as with one table", twice, tally(once))
-	}
+	must.Equal(t, tally(once), tally(plan))
 }
 
 func TestAPageStatesItsRevisionAndHowManyTrialsAreAdjusted(t *testing.T) {
@@ -286,8 +273,7 @@ func TestAPageStatesItsRevisionAndHowManyTrialsAreAdjusted(t *testing.T) {
 		{"66153889", true, "revision 66153889. The figures are adjusted to one CPU distance and no steal; 181 of 522 trials count only because of that."},
 	} {
 		r.Run.Environment.Revision, r.Conditions.Adjusted, r.Validity.Valid, r.Validity.Warned = c.revision, c.adjusted, 522, 181
-		d, err := published.Document(r)
-		must.Succeed(t, err)
+		d := must.Get(published.Document(r))(t)
 		if lead := d.Sections[1].Lead; !strings.HasSuffix(lead, c.want) {
 			t.Errorf("the first paragraph is %q, want one that ends with %q", lead, c.want)
 		}
@@ -296,16 +282,13 @@ func TestAPageStatesItsRevisionAndHowManyTrialsAreAdjusted(t *testing.T) {
 
 func TestAPageHasTheDocumentsTableInItsShape(t *testing.T) {
 	r, cell := documentedReport(t)
-	d, err := published.Document(r)
-	must.Succeed(t, err)
+	d := must.Get(published.Document(r))(t)
 	table := d.Sections[1].Sections[0].Tables[0]
 	var columns []string
 	for _, c := range table.Columns {
 		columns = append(columns, c.Name)
 	}
-	if got := strings.Join(columns, "|"); got != "system|rate|CPU|change|price" {
-		t.Errorf("the table has the columns %s", got)
-	}
+	must.Equal(t, "system|rate|CPU|change|price", strings.Join(columns, "|"))
 	vxlan := table.Rows[1]
 	want := []string{"vxlan", "557 KB/sec (" + published.MeasuredText(cell("vxlan", "rate")) + ") >", "", "-16% (" + published.MeasuredText(cell("vxlan", "change")) + ") =", "5 (–)"}
 	for i, c := range vxlan.Cells {
@@ -330,17 +313,13 @@ func TestCellsWithoutAMeasuredFigureHaveTheReason(t *testing.T) {
 	}
 	run, plan, samples := documented()
 	plan.Published[7].Baseline = "macvlan/stream"
-	if got := published.Verdict(report.Build(run, plan, samples).Tables[0].Rows[1].Cells[2]); got != "cannot be judged here" {
-		t.Errorf("the verdict on a change from a skipped scenario is %q", got)
-	}
+	must.Equal(t, "cannot be judged here", published.Verdict(report.Build(run, plan, samples).Tables[0].Rows[1].Cells[2]))
 	if got := strings.Join(published.Causes(&report.Build(run, plan, samples).Tables[0]), "\n"); !strings.Contains(got, "– vxlan, change: this kernel has no macvlan") {
 		t.Errorf("the reason is missing: %q", got)
 	}
 	plan.Short = true
 	r := report.Build(run, plan, samples)
-	if got := published.MeasuredText(r.Tables[0].Rows[4].Cells[0]); got != "not in the short form" {
-		t.Errorf("a scenario that the short form leaves out: %q", got)
-	}
+	must.Equal(t, "not in the short form", published.MeasuredText(r.Tables[0].Rows[4].Cells[0]))
 	if !strings.Contains(strings.Join(r.Notes, "\n"), "the short form of the suite") || !strings.HasPrefix(report.Repeat(r)[0], "windtunnel run quick --short --seed ") {
 		t.Errorf("the report does not mention the short form: %q, %q", r.Notes, report.Repeat(r))
 	}

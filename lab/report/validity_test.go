@@ -127,8 +127,7 @@ func TestCSVShowsGatesAndProfiledTrials(t *testing.T) {
 	samples[0].Gates = []sample.Gate{{Name: sample.Steal, Message: "4 % stolen"}, {Name: sample.ClockJump, Message: "the clock jumped, by 2 s"}}
 	samples[0].Flags = []sample.Gate{{Name: sample.OffTarget, Message: "80 % sent"}}
 	samples[1].Profiled = true
-	rows, err := csv.NewReader(strings.NewReader(written(t, export.WriteCSV, report.Build(run, plan, samples)))).ReadAll()
-	must.Succeed(t, err)
+	rows := must.Get(csv.NewReader(strings.NewReader(written(t, export.WriteCSV, report.Build(run, plan, samples)))).ReadAll())(t)
 	gates, flags, profiled := slices.Index(rows[0], "gates"), slices.Index(rows[0], "flags"), slices.Index(rows[0], "profiled")
 	if gates < 0 || flags < 0 || profiled < 0 {
 		t.Fatalf("columns %q", rows[0])

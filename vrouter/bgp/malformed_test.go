@@ -23,8 +23,7 @@ func connect(t *testing.T, a, b *end) *bgptest.Peer {
 	var r *bgptest.Peer
 	a.await(t, "the session is established", func() bool {
 		if r == nil {
-			c, err := d.Dial("tcp", netip.AddrPortFrom(a.node.Underlay[0], a.node.BGP.Port).String())
-			must.Succeed(t, err)
+			c := must.Get(d.Dial("tcp", netip.AddrPortFrom(a.node.Underlay[0], a.node.BGP.Port).String()))(t)
 			t.Cleanup(func() { c.Close() })
 			c.SetDeadline(time.Now().Add(60 * time.Second))
 			r, _ = bgptest.Open(c, b.node.BGP.RouterID) // the speaker refuses connections until it is ready
@@ -100,8 +99,7 @@ func TestMalformedUpdatesAreHandledByTheirKind(t *testing.T) {
 			}
 			var n Neighbor
 			a.await(t, "a has the state of its neighbour", func() bool {
-				all, err := a.Neighbors()
-				must.Succeed(t, err)
+				all := must.Get(a.Neighbors())(t)
 				n = all[0]
 				return c.reason == "" || n.Reason+n.Malformed != ""
 			})

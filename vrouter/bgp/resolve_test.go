@@ -528,7 +528,5 @@ func TestVerdictsNameRoutesThatTheTablesLack(t *testing.T) {
 		"10.8.0.0/16 used [red both] ",
 		"10.9.0.0/16 unused [] the fleet has a route to the same prefix",
 	}
-	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("the verdicts differ (-want +got):\n%s", diff)
-	}
+	must.Equal(t, want, got)
 }

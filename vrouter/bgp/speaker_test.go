@@ -72,22 +72,20 @@ func accepts(b *model.BGP) { b.Neighbors[0].Port = 1 }
 
 func freePort(t *testing.T, addresses ...netip.Addr) uint16 {
 	t.Helper()
-	l, err := net.Listen("tcp", addresses[0].String()+":0")
-	must.Succeed(t, err)
+	l := must.Get(net.Listen("tcp", addresses[0].String()+":0"))(t)
 	defer l.Close()
 	return uint16(l.Addr().(*net.TCPAddr).Port)
 }
 
 func (e *end) start(t *testing.T, stale, announce []Path) {
 	t.Helper()
-	s, err := Start(e.node, slog.New(slog.NewTextHandler(&e.log, nil)), stale, announce, func(lost bool) {
+	s := must.Get(Start(e.node, slog.New(slog.NewTextHandler(&e.log, nil)), stale, announce, func(lost bool) {
 		e.lost.Add(int32(toInt(lost)))
 		select {
 		case e.changed <- struct{}{}:
 		default:
 		}
-	})
-	must.Succeed(t, err)
+	}))(t)
 	e.Speaker = s
 	t.Cleanup(func() { s.Close(false) })
 }
@@ -282,9 +280,7 @@ func TestARestartLosesNoPaths(t *testing.T) {
 	}
 	must.Succeed(t, b.Announce(b.red("10.1.0.20"))) // a is not connected, and does not receive this withdrawal
 	a.start(t, kept, a.red("10.1.0.10"))
-	if n := len(a.Received()); n != 4 {
-		t.Errorf("a has %d paths of b directly after the restart, want the 4 of its previous run", n)
-	}
+	must.Equal(t, 4, len(a.Received()))
 	a.await(t, "a has only the 2 paths that b still announces", func() bool {
 		paths := a.Received()
 		return len(paths) == 2 && !paths[0].Stale && !paths[1].Stale
@@ -392,8 +388,7 @@ func TestANeighborThatRejectsThisNodesOpenIsNamed(t *testing.T) {
 // A neighbour that closes the session with a NOTIFICATION after its OPEN, as BIRD does, rejects this node's OPEN message.
 func TestANotificationAfterOpenIsARejection(t *testing.T) {
 	a, _ := pair(t, nil)
-	l, err := net.Listen("tcp", fmt.Sprintf("127.0.38.2:%d", a.node.BGP.Port))
-	must.Succeed(t, err)
+	l := must.Get(net.Listen("tcp", fmt.Sprintf("127.0.38.2:%d", a.node.BGP.Port)))(t)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -423,9 +418,7 @@ func TestTheLastCauseIsTheReason(t *testing.T) {
 	neighbor := &Neighbor{Address: a.node.BGP.Neighbors[0].Address, State: "active"}
 	a.setReason(neighbor.Address, wrongASN)
 	a.openRejected(neighbor.Address)
-	if got := a.reasons[neighbor.Address].text; got != wrongASN {
-		t.Errorf("the reason is %q, want that this node rejects OPEN", got)
-	}
+	must.Equal(t, wrongASN, a.reasons[neighbor.Address].text)
 	a.reasons[neighbor.Address] = reason{wrongASN, time.Now().Add(-time.Minute)}
 	a.openRejected(neighbor.Address)
 	a.noteSilence(neighbor.Address, closesConnections)
@@ -480,8 +473,7 @@ func TestOnlyNeighborsMayConnect(t *testing.T) {
 	const warning = "the address is not a neighbour"
 	for range 3 {
 		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 38, 3)}, Timeout: 10 * time.Second}
-		c, err := d.Dial("tcp", fmt.Sprintf("127.0.38.1:%d", a.node.BGP.Port))
-		must.Succeed(t, err)
+		c := must.Get(d.Dial("tcp", fmt.Sprintf("127.0.38.1:%d", a.node.BGP.Port)))(t)
 		c.SetDeadline(time.Now().Add(10 * time.Second))
 		if n, err := c.Read(make([]byte, 100)); err == nil {
 			t.Errorf("the speaker sends %d bytes to an address that is not a neighbour", n)

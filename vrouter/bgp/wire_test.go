@@ -36,12 +36,9 @@ var compareAddresses = cmp.Options{
 // overWire returns the path as a neighbour receives it: it serializes an UPDATE message and parses it.
 func overWire(t testing.TB, p Path, from netip.Addr) Path {
 	t.Helper()
-	w, err := p.toWire()
-	must.Succeed(t, err)
-	message, err := bgp.NewBGPUpdateMessage(nil, w.Attrs, nil).Serialize()
-	must.Succeed(t, err)
-	parsed, err := bgp.ParseBGPMessage(message)
-	must.Succeed(t, err)
+	w := must.Get(p.toWire())(t)
+	message := must.Get(bgp.NewBGPUpdateMessage(nil, w.Attrs, nil).Serialize())(t)
+	parsed := must.Get(bgp.ParseBGPMessage(message))(t)
 	got := &apiutil.Path{Family: w.Family, PeerAddress: from, Attrs: parsed.Body.(*bgp.BGPUpdate).PathAttributes}
 	for _, a := range got.Attrs {
 		if reach, is := a.(*bgp.PathAttributeMpReachNLRI); is {
@@ -97,12 +94,9 @@ func TestANeighborReceivesPathsAsAnnounced(t *testing.T) {
 // A received path that vrouter does not support has a reason, or is ignored.
 func TestUnsupportedPathsHaveAReason(t *testing.T) {
 	rd := bgp.NewRouteDistinguisherTwoOctetAS(64512, 1)
-	tagged, err := bgp.NewEVPNMacIPAdvertisementRoute(rd, bgp.EthernetSegmentIdentifier{}, 5, "02:00:00:00:00:01", netip.Addr{}, []uint32{7})
-	must.Succeed(t, err)
-	gateway, err := bgp.NewEVPNIPPrefixRoute(rd, bgp.EthernetSegmentIdentifier{}, 0, 24, netip.MustParseAddr("10.9.0.0"), netip.MustParseAddr("10.9.9.9"), 7)
-	must.Succeed(t, err)
-	stack, err := bgp.NewLabeledVPNIPAddrPrefix(netip.MustParsePrefix("10.9.0.0/24"), *bgp.NewMPLSLabelStack(17, 18), rd)
-	must.Succeed(t, err)
+	tagged := must.Get(bgp.NewEVPNMacIPAdvertisementRoute(rd, bgp.EthernetSegmentIdentifier{}, 5, "02:00:00:00:00:01", netip.Addr{}, []uint32{7}))(t)
+	gateway := must.Get(bgp.NewEVPNIPPrefixRoute(rd, bgp.EthernetSegmentIdentifier{}, 0, 24, netip.MustParseAddr("10.9.0.0"), netip.MustParseAddr("10.9.9.9"), 7))(t)
+	stack := must.Get(bgp.NewLabeledVPNIPAddrPrefix(netip.MustParsePrefix("10.9.0.0/24"), *bgp.NewMPLSLabelStack(17, 18), rd))(t)
 	for want, w := range map[string]*apiutil.Path{
 		"its Ethernet tag is 5, but VLAN-aware bundles are not supported":                    {Family: bgp.RF_EVPN, Nlri: tagged},
 		"it has the gateway address 10.9.9.9, which is not supported (RFC 9136 section 4.1)": {Family: bgp.RF_EVPN, Nlri: gateway},
@@ -122,8 +116,7 @@ func TestUnsupportedPathsHaveAReason(t *testing.T) {
 
 func multicastRoute(t testing.TB, rd bgp.RouteDistinguisherInterface) bgp.NLRI {
 	t.Helper()
-	n, err := bgp.NewEVPNMulticastEthernetTagRoute(rd, 0, netip.MustParseAddr("10.0.0.9"))
-	must.Succeed(t, err)
+	n := must.Get(bgp.NewEVPNMulticastEthernetTagRoute(rd, 0, netip.MustParseAddr("10.0.0.9")))(t)
 	return n
 }
 
@@ -225,10 +218,8 @@ func TestRoutesOfOtherFamiliesAreIgnored(t *testing.T) {
 // A speaker takes each UPDATE message that GoBGP accepts.
 func FuzzUpdate(f *testing.F) {
 	for _, p := range announced(exporting(rand.New(rand.NewPCG(1, 38)))) {
-		w, err := p.toWire()
-		must.Succeed(f, err)
-		message, err := bgp.NewBGPUpdateMessage(nil, w.Attrs, nil).Serialize()
-		must.Succeed(f, err)
+		w := must.Get(p.toWire())(f)
+		message := must.Get(bgp.NewBGPUpdateMessage(nil, w.Attrs, nil).Serialize())(f)
 		f.Add(message)
 	}
 	for _, message := range bgptest.Messages(router, 1, 3) {
@@ -249,7 +240,5 @@ func TestRandomUpdatesAreAccepted(t *testing.T) {
 	}
 	t.Logf("valid: %d; an attribute is ignored: %d; the routes are withdrawn: %d; the session ends: %d", handled[bgp.ERROR_HANDLING_NONE],
 		handled[bgp.ERROR_HANDLING_ATTRIBUTE_DISCARD], handled[bgp.ERROR_HANDLING_TREAT_AS_WITHDRAW], handled[bgp.ERROR_HANDLING_SESSION_RESET])
-	if len(handled) != 4 {
-		t.Errorf("the messages are handled in %d ways, want 4", len(handled))
-	}
+	must.Equal(t, 4, len(handled))
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/netip"
 	"os"
 	"strings"
@@ -28,8 +27,7 @@ func newTestServer(t *testing.T) (*Server, map[string]int) {
 		t.Skip("needs root: makes a network namespace")
 	}
 	const space = "vr-dhcp-server"
-	ns, err := netspace.Create(space)
-	must.Succeed(t, err)
+	ns := must.Get(netspace.Create(space))(t)
 	t.Cleanup(func() {
 		must.Succeed(t, netspace.Delete(space))
 		ns.Close()
@@ -146,9 +144,7 @@ func TestANewPortGetsAnAdvertisementAndAnswers(t *testing.T) {
 	})
 	counts := map[string]uint64{}
 	s.Counts(func(port, result string, n uint64) { counts[port+" "+result] = n })
-	if want := map[string]uint64{"web1 answered": 2}; !maps.Equal(counts, want) {
-		t.Errorf("the counters are %v, want %v", counts, want)
-	}
+	must.Equal(t, map[string]uint64{"web1 answered": 2}, counts)
 }
 
 // receive reads frames from a socket until one is the wanted frame.

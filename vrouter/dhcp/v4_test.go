@@ -9,15 +9,13 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	"github.com/insomniacslk/dhcp/dhcpv6"
 
+	"windtunnel/internal/lists"
 	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 )
 
-func prefixes(texts ...string) (all []netip.Prefix) {
-	for _, text := range texts {
-		all = append(all, netip.MustParsePrefix(text))
-	}
-	return all
+func prefixes(texts ...string) []netip.Prefix {
+	return lists.Map(texts, netip.MustParsePrefix)
 }
 
 func testLease() *Lease {
@@ -39,8 +37,7 @@ func (l *Lease) answerTo(data []byte) ([]byte, error) {
 // exchange4 sends a DHCPv4 message to the server of a lease and returns its answer.
 func exchange4(t *testing.T, l *Lease, from, to string, m *dhcpv4.DHCPv4) (*dhcpv4.DHCPv4, frame, error) {
 	t.Helper()
-	request, err := udp(l.MAC, netip.AddrPortFrom(netip.MustParseAddr(from), 68), netip.AddrPortFrom(netip.MustParseAddr(to), 67), m.ToBytes())
-	must.Succeed(t, err)
+	request := must.Get(udp(l.MAC, netip.AddrPortFrom(netip.MustParseAddr(from), 68), netip.AddrPortFrom(netip.MustParseAddr(to), 67), m.ToBytes()))(t)
 	copy(request[6:], l.MAC[:])
 	data, err := l.answerTo(request)
 	if err != nil || data == nil {
@@ -50,16 +47,14 @@ func exchange4(t *testing.T, l *Lease, from, to string, m *dhcpv4.DHCPv4) (*dhcp
 	if !ok || f.from != netip.MustParseAddr("10.7.0.1") || f.ports != [2]uint16{67, 68} || f.mac != model.RouterMAC {
 		t.Errorf("the answer has the frame %+v, want one from 10.7.0.1 port 67 to port 68", f)
 	}
-	answer, err := dhcpv4.FromBytes(f.payload)
-	must.Succeed(t, err)
+	answer := must.Get(dhcpv4.FromBytes(f.payload))(t)
 	return answer, f, nil
 }
 
 func message(t *testing.T, change ...dhcpv4.Modifier) *dhcpv4.DHCPv4 {
 	t.Helper()
 	mac := testLease().MAC
-	m, err := dhcpv4.New(append([]dhcpv4.Modifier{dhcpv4.WithHwAddr(mac[:]), dhcpv4.WithMessageType(dhcpv4.MessageTypeDiscover)}, change...)...)
-	must.Succeed(t, err)
+	m := must.Get(dhcpv4.New(append([]dhcpv4.Modifier{dhcpv4.WithHwAddr(mac[:]), dhcpv4.WithMessageType(dhcpv4.MessageTypeDiscover)}, change...)...))(t)
 	return m
 }
 
@@ -162,8 +157,7 @@ func TestFramesFromOtherSourcesAreRefused(t *testing.T) {
 		{"[fe80::1234]:546", "[ff02::1:2]:547", model.MAC{2, 9}, six, foreignMAC},
 		{"[fd07::10]:546", "[ff02::1:2]:547", l.MAC, six, foreignAddress},
 	} {
-		data, err := udp(l.MAC, netip.MustParseAddrPort(c.from), netip.MustParseAddrPort(c.to), c.message)
-		must.Succeed(t, err)
+		data := must.Get(udp(l.MAC, netip.MustParseAddrPort(c.from), netip.MustParseAddrPort(c.to), c.message))(t)
 		copy(data[6:], c.mac[:])
 		answer, err := l.answerTo(data)
 		var r *refusal
@@ -187,8 +181,7 @@ func TestQueriesGoToTheDNSAddress(t *testing.T) {
 		{"10.7.0.10:4000", "10.7.0.2:54", testLease().MAC, false},
 		{"10.7.0.10:4000", "10.7.0.2:53", model.MAC{2, 9}, false},
 	} {
-		data, err := udp(testLease().MAC, netip.MustParseAddrPort(c.from), netip.MustParseAddrPort(c.to), []byte("a query"))
-		must.Succeed(t, err)
+		data := must.Get(udp(testLease().MAC, netip.MustParseAddrPort(c.from), netip.MustParseAddrPort(c.to), []byte("a query")))(t)
 		copy(data[6:], c.mac[:])
 		f, ok := parse(data)
 		if is := testLease().isQuery(f); !ok || is != c.want || string(f.payload) != "a query" {
@@ -209,16 +202,13 @@ func TestANetworkWithoutDHCPAnswersNoClient(t *testing.T) {
 // The messages of workloads are hostile input: no message may end the agent.
 func FuzzAnswer(f *testing.F) {
 	l := testLease()
-	four, err := dhcpv4.NewDiscovery(l.MAC[:])
-	must.Succeed(f, err)
-	six, err := dhcpv6.NewSolicit(l.MAC[:])
-	must.Succeed(f, err)
+	four := must.Get(dhcpv4.NewDiscovery(l.MAC[:]))(f)
+	six := must.Get(dhcpv6.NewSolicit(l.MAC[:]))(f)
 	for _, c := range []struct {
 		from, to string
 		message  []byte
 	}{{"0.0.0.0:68", "255.255.255.255:67", four.ToBytes()}, {"[fe80::1234]:546", "[ff02::1:2]:547", six.ToBytes()}} {
-		data, err := udp(l.MAC, netip.MustParseAddrPort(c.from), netip.MustParseAddrPort(c.to), c.message)
-		must.Succeed(f, err)
+		data := must.Get(udp(l.MAC, netip.MustParseAddrPort(c.from), netip.MustParseAddrPort(c.to), c.message))(f)
 		copy(data[6:], l.MAC[:])
 		f.Add(data)
 	}

@@ -20,8 +20,7 @@ import (
 func exchange6(t *testing.T, l *Lease, m dhcpv6.DHCPv6) (*dhcpv6.Message, error) {
 	t.Helper()
 	client := netip.MustParseAddr("fe80::1234")
-	request, err := udp(l.MAC, netip.AddrPortFrom(client, 546), netip.MustParseAddrPort("[ff02::1:2]:547"), m.ToBytes())
-	must.Succeed(t, err)
+	request := must.Get(udp(l.MAC, netip.AddrPortFrom(client, 546), netip.MustParseAddrPort("[ff02::1:2]:547"), m.ToBytes()))(t)
 	copy(request[6:], l.MAC[:])
 	data, err := l.answerTo(request)
 	if err != nil || data == nil {
@@ -31,16 +30,14 @@ func exchange6(t *testing.T, l *Lease, m dhcpv6.DHCPv6) (*dhcpv6.Message, error)
 	if !ok || f.from != routerAddress || f.to != client || f.ports != [2]uint16{547, 546} || f.mac != model.RouterMAC {
 		t.Errorf("the answer has the frame %+v, want one from %s port 547 to %s port 546", f, routerAddress, client)
 	}
-	answer, err := dhcpv6.MessageFromBytes(f.payload)
-	must.Succeed(t, err)
+	answer := must.Get(dhcpv6.MessageFromBytes(f.payload))(t)
 	return answer, nil
 }
 
 func solicit(t *testing.T, change ...dhcpv6.Modifier) *dhcpv6.Message {
 	t.Helper()
 	mac := testLease().MAC
-	m, err := dhcpv6.NewSolicit(mac[:], change...)
-	must.Succeed(t, err)
+	m := must.Get(dhcpv6.NewSolicit(mac[:], change...))(t)
 	return m
 }
 
@@ -54,12 +51,9 @@ func addressOf(m *dhcpv6.Message) string {
 
 func TestAnIPv6ClientGetsItsPortsAddress(t *testing.T) {
 	l := testLease()
-	offer, err := exchange6(t, l, solicit(t))
-	must.Succeed(t, err)
-	request, err := dhcpv6.NewRequestFromAdvertise(offer)
-	must.Succeed(t, err)
-	reply, err := exchange6(t, l, request)
-	must.Succeed(t, err)
+	offer := must.Get(exchange6(t, l, solicit(t)))(t)
+	request := must.Get(dhcpv6.NewRequestFromAdvertise(offer))(t)
+	reply := must.Get(exchange6(t, l, request))(t)
 	got := []any{offer.Type().String(), addressOf(offer), reply.Type().String(), addressOf(reply), reply.Options.OneIANA().Options.OneAddress().ValidLifetime, reply.Options.OneIANA().IaId, reply.Options.DNS()[0].String(), reply.Options.DomainSearchList().Labels[0]}
 	want := []any{"ADVERTISE", "fd07::10", "REPLY", "fd07::10", leaseTime, request.Options.OneIANA().IaId, "fd07::2", "red"}
 	must.Equal(t, want, got)
@@ -80,8 +74,7 @@ func TestAnotherIPv6AddressExpires(t *testing.T) {
 	old := dhcpv6.OptIAAddress{IPv6Addr: net.ParseIP("fd07::99"), ValidLifetime: leaseTime, PreferredLifetime: leaseTime}
 	m := solicit(t, dhcpv6.WithServerID(serverID), dhcpv6.WithIANA(old))
 	m.MessageType = dhcpv6.MessageTypeRenew
-	reply, err := exchange6(t, testLease(), m)
-	must.Succeed(t, err)
+	reply := must.Get(exchange6(t, testLease(), m))(t)
 	lifetimes := map[string]bool{}
 	for _, a := range reply.Options.OneIANA().Options.Addresses() {
 		lifetimes[a.IPv6Addr.String()] = a.ValidLifetime > 0
@@ -102,8 +95,7 @@ func TestIPv6MessagesWithoutAnAnswerHaveAReason(t *testing.T) {
 	}
 	four := testLease()
 	four.Addresses = four.Addresses[:1]
-	relay, err := dhcpv6.EncapsulateRelay(solicit(t), dhcpv6.MessageTypeRelayForward, net.IPv6unspecified, net.ParseIP("fe80::1"))
-	must.Succeed(t, err)
+	relay := must.Get(dhcpv6.EncapsulateRelay(solicit(t), dhcpv6.MessageTypeRelayForward, net.IPv6unspecified, net.ParseIP("fe80::1")))(t)
 	nameless := solicit(t)
 	nameless.Options.Del(dhcpv6.OptionClientID)
 	for name, c := range map[string]struct {
@@ -131,10 +123,8 @@ func TestARouterSolicitationIsAnswered(t *testing.T) {
 	ip := &layers.IPv6{Version: 6, HopLimit: 255, NextHeader: layers.IPProtocolICMPv6, SrcIP: net.ParseIP("fe80::1234"), DstIP: net.ParseIP("ff02::2")}
 	icmp := &layers.ICMPv6{TypeCode: layers.CreateICMPv6TypeCode(layers.ICMPv6TypeRouterSolicitation, 0)}
 	must.Succeed(t, icmp.SetNetworkLayerForChecksum(ip))
-	request, err := serialize(&layers.Ethernet{SrcMAC: l.MAC[:], DstMAC: net.HardwareAddr{0x33, 0x33, 0, 0, 0, 2}, EthernetType: layers.EthernetTypeIPv6}, ip, icmp, &layers.ICMPv6RouterSolicitation{})
-	must.Succeed(t, err)
-	data, err := l.answerTo(request)
-	must.Succeed(t, err)
+	request := must.Get(serialize(&layers.Ethernet{SrcMAC: l.MAC[:], DstMAC: net.HardwareAddr{0x33, 0x33, 0, 0, 0, 2}, EthernetType: layers.EthernetTypeIPv6}, ip, icmp, &layers.ICMPv6RouterSolicitation{}))(t)
+	data := must.Get(l.answerTo(request))(t)
 	p := gopacket.NewPacket(data, layers.LayerTypeEthernet, gopacket.Default)
 	ra, ok := p.Layer(layers.LayerTypeICMPv6RouterAdvertisement).(*layers.ICMPv6RouterAdvertisement)
 	if !ok {

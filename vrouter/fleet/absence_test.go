@@ -113,9 +113,7 @@ func TestASecondAgentOfANodeIsRefused(t *testing.T) {
 	<-held
 	end()
 	endAgain()
-	if err := errors.Join(<-done, <-again); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, errors.Join(<-done, <-again))
 }
 
 func TestADeletedAliveKeyIsWrittenAgain(t *testing.T) {
@@ -133,7 +131,5 @@ func TestADeletedAliveKeyIsWrittenAgain(t *testing.T) {
 		t.Error("the key stays deleted")
 	}
 	end()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, <-done)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/lists"
 	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
@@ -155,9 +156,6 @@ func TestAnInvalidPortDoesNotStopOtherChanges(t *testing.T) {
 	}
 }
 
-func addresses(all ...string) (list []netip.Addr) {
-	for _, a := range all {
-		list = append(list, netip.MustParseAddr(a))
-	}
-	return list
+func addresses(all ...string) []netip.Addr {
+	return lists.Map(all, netip.MustParseAddr)
 }

@@ -20,10 +20,8 @@ func TestAnExpiredCertificateOfTheStoreIsNamed(t *testing.T) {
 	t.Parallel()
 	files := storetest.NewClusterCertificates(t)
 	c := storetest.Start(t, 1, files)
-	address, err := store.ParseAddress("etcd://" + c.Endpoints())
-	must.Succeed(t, err)
-	s, err := store.OpenEtcd(address, store.TLS{CA: files.CA, Cert: files.ClientCert, Key: files.ClientKey}, c.Dial)
-	must.Succeed(t, err)
+	address := must.Get(store.ParseAddress("etcd://" + c.Endpoints()))(t)
+	s := must.Get(store.OpenEtcd(address, store.TLS{CA: files.CA, Cert: files.ClientCert, Key: files.ClientKey}, c.Dial))(t)
 	defer s.Close()
 	var log bytes.Buffer // written with the lock of the fleet
 	f := followWith(t, s, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -41,9 +39,7 @@ func TestAnExpiredCertificateOfTheStoreIsNamed(t *testing.T) {
 	}
 	files.Until = time.Time{}
 	files.Server(t, c.Members[0].Address)
-	if err := f.Reach(ctx(t)); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, f.Reach(ctx(t)))
 }
 
 // The log says how long the store was silent, also if it has never answered before.

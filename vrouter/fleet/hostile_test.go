@@ -127,9 +127,7 @@ func TestAnIndexKeyWithoutAPortReservesNothing(t *testing.T) {
 		t.Errorf("port x has %s, want the first address", x.IPs[0])
 	}
 	add(t, f, port("y", "10.1.0.9"))
-	if err := f.PutRoute(ctx(t), model.Route{Network: "red", Prefix: prefixes("10.1.0.10/32")[0], Discard: true}); err != nil {
-		t.Errorf("a route to an address without a port: %v", err)
-	}
+	must.Succeed(t, f.PutRoute(ctx(t), model.Route{Network: "red", Prefix: prefixes("10.1.0.10/32")[0], Discard: true}))
 	// Node b deletes the index keys of other ports. These ports still have their addresses.
 	writeKeys(t, f, store.Commit{Delete: uniqueKeys(x)})
 	p := port("z", x.IPs[0].String())

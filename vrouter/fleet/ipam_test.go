@@ -124,9 +124,7 @@ func TestNoTwoHostsGetTheSameAddress(t *testing.T) {
 	if len(got) != 125 || full != 8*17-125 {
 		t.Errorf("%d addresses were given out, %d refused; want 125 and %d", len(got), full, 8*17-125)
 	}
-	if err := state(t, hosts[7]).Validate(); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, state(t, hosts[7]).Validate())
 }
 
 func TestTheErrorOfAnExhaustedNetworkNamesTheNetworkAndTheRange(t *testing.T) {

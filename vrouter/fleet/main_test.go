@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/lists"
 	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/store"
@@ -141,11 +142,8 @@ func small() model.State {
 	}
 }
 
-func prefixes(all ...string) (list []netip.Prefix) {
-	for _, p := range all {
-		list = append(list, netip.MustParsePrefix(p))
-	}
-	return list
+func prefixes(all ...string) []netip.Prefix {
+	return lists.Map(all, netip.MustParsePrefix)
 }
 
 func apply(t testing.TB, f *Fleet, s model.State) {

@@ -93,21 +93,13 @@ func TestObjectsInUseAreNotDeleted(t *testing.T) {
 			t.Errorf("delete a %s: error %v, want one of an object in use", what, err)
 		}
 	}
-	if err := f.DeleteNode(ctx(t), "a", true); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, f.DeleteNode(ctx(t), "a", true))
 	if err := f.DeleteNetwork(ctx(t), "red"); !IsWhy(err, InUse) {
 		t.Errorf("network of a gateway: %v", err)
 	}
-	if err := f.DeleteGateway(ctx(t), "g"); err != nil {
-		t.Error(err)
-	}
-	if err := f.DeleteNetwork(ctx(t), "red"); err != nil {
-		t.Error(err)
-	}
-	if err := f.DeletePolicy(ctx(t), "web"); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, f.DeleteGateway(ctx(t), "g"))
+	must.Succeed(t, f.DeleteNetwork(ctx(t), "red"))
+	must.Succeed(t, f.DeletePolicy(ctx(t), "web"))
 	left := state(t, f)
 	if len(left.Ports)+len(left.Networks)+len(left.Gateways)+len(left.Policies) > 0 || len(left.Nodes) != 1 {
 		t.Errorf("left: %+v", left)

@@ -283,9 +283,7 @@ func TestAnAgentChecksAgainstPortsThatItLacks(t *testing.T) {
 	if _, known, err := f.FindPort(ctx(t), "none"); err != nil || known {
 		t.Errorf("FindPort of a missing port: known %v, %v; want neither", known, err)
 	}
-	if err := f.PutRoute(ctx(t), model.Route{Network: "n1", Prefix: prefixes("10.77.0.0/16")[0], Via: []model.Via{{Port: "there"}}}); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, f.PutRoute(ctx(t), model.Route{Network: "n1", Prefix: prefixes("10.77.0.0/16")[0], Via: []model.Via{{Port: "there"}}}))
 	if _, err := f.UpdatePort(ctx(t), "there", func(p *model.Port) error { p.Node = "c"; return nil }); err != nil {
 		t.Error(err)
 	}
@@ -295,9 +293,7 @@ func TestAnAgentChecksAgainstPortsThatItLacks(t *testing.T) {
 	// Index keys without a port reserve nothing.
 	writeKeys(t, all, store.Commit{Put: map[string][]byte{inNames + "free": []byte("x"), addressKey("n0", addresses("10.0.0.77")[0]): nil}})
 	add(t, f, model.Port{Name: "free", Network: "n0", Node: "a", IPs: addresses("10.0.0.77")})
-	if err := f.Apply(ctx(t), model.State{Nodes: s.Nodes, Networks: s.Networks}); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, f.Apply(ctx(t), model.State{Nodes: s.Nodes, Networks: s.Networks}))
 	if err := all.await(ctx(t), func() bool { return len(all.view.ports) == 0 }); err != nil {
 		t.Errorf("after a document without ports the fleet has %+v, want none", state(t, all).Ports)
 	}
@@ -322,9 +318,7 @@ func TestAgentsShareANetworkWithoutItsFormerPorts(t *testing.T) {
 		t.Cleanup(func() { sameSlice(t, f, all, node) })
 	}
 	wait.Wait()
-	if err := all.await(ctx(t), func() bool { return len(all.view.ports) == 48 }); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, all.await(ctx(t), func() bool { return len(all.view.ports) == 48 }))
 	ips := map[string]bool{}
 	for _, p := range state(t, all).Ports {
 		ips[p.IPs[0].String()] = true
@@ -346,12 +340,8 @@ func TestAHiddenPortDoesNotBecomeOlder(t *testing.T) {
 	writeKeys(t, all, store.Commit{Put: map[string][]byte{placeOf(evil).key(): nil}})
 	writeKeys(t, all, store.Commit{Put: map[string][]byte{portKey(evil): encode(evil)}})
 	late, _ := agentOf(t, c, "b", 0)
-	if err := late.await(ctx(t), func() bool { return late.view != nil && len(late.view.ports) == 1 }); err != nil {
-		t.Error(err)
-	}
-	if err := f.await(ctx(t), func() bool { return f.joined[placeOf(evil)] != nil }); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, late.await(ctx(t), func() bool { return late.view != nil && len(late.view.ports) == 1 }))
+	must.Succeed(t, f.await(ctx(t), func() bool { return f.joined[placeOf(evil)] != nil }))
 	for what, f := range map[string]*Fleet{"of all ports": all, "of node a": f, "of node b": late} {
 		f.Peek(func(v *View) {
 			if at, _ := v.PortAt("red", x.IPs[0]); at.Name != "x" {

@@ -43,16 +43,12 @@ func TestARestoredStoreIsReadAgain(t *testing.T) {
 	has := func(ports int) func() bool {
 		return func() bool { return f.view != nil && f.problem == nil && len(f.view.ports) == ports }
 	}
-	if err := f.await(ctx(t), has(1)); err != nil {
-		t.Fatalf("the copy is not read again: %v", err)
-	}
+	must.Succeed(t, f.await(ctx(t), has(1)))
 	if h := f.Health(); !strings.Contains(h.WentBack, "the store went back from revision") {
 		t.Errorf("the health is %+v, want a note that the store went back", h)
 	}
 	add(t, f, port("later", "10.1.0.11"))
-	if err := f.await(ctx(t), func() bool { return f.view.alive["a"].Instance == "one" }); err != nil {
-		t.Errorf("the alive key, which the backup does not have, is not written again: %v", err)
-	}
+	must.Succeed(t, f.await(ctx(t), func() bool { return f.view.alive["a"].Instance == "one" }))
 
 	// An empty store must not remove the state of a running fleet.
 	c.Kill(0)
@@ -82,9 +78,7 @@ func TestARestoredStoreIsReadAgain(t *testing.T) {
 	keeps()
 	c.Kill(0)
 	c.Restore(0, backup)
-	if err := f.await(ctx(t), has(1)); err != nil {
-		t.Errorf("after the backup was restored: %v", err)
-	}
+	must.Succeed(t, f.await(ctx(t), has(1)))
 }
 
 // A client that connects again only after the others have changed the restored store sees no older
@@ -94,14 +88,12 @@ func TestARestoredStoreThatOthersChangedIsReadAgain(t *testing.T) {
 		t.Run(last, func(t *testing.T) {
 			c := storetest.Start(t, 1, nil)
 			var gate sync.RWMutex // f connects only while it is open
-			address, err := store.ParseAddress("etcd+insecure://" + c.Endpoints())
-			must.Succeed(t, err)
-			s, err := store.OpenEtcd(address, store.TLS{}, func(ctx context.Context, to string) (net.Conn, error) {
+			address := must.Get(store.ParseAddress("etcd+insecure://" + c.Endpoints()))(t)
+			s := must.Get(store.OpenEtcd(address, store.TLS{}, func(ctx context.Context, to string) (net.Conn, error) {
 				gate.RLock()
 				defer gate.RUnlock()
 				return c.Dial(ctx, to)
-			})
-			must.Succeed(t, err)
+			}))(t)
 			defer s.Close()
 			f := follow(t, s)
 			apply(t, f, small())

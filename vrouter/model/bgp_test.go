@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 func TestBGPIsChecked(t *testing.T) {
@@ -14,9 +16,7 @@ func TestBGPIsChecked(t *testing.T) {
 			change(&s.Nodes[0])
 		}
 	}
-	if err := edited(node(func(*Node) {})).Validate(); err != nil {
-		t.Errorf("validate a node with BGP: %v", err)
-	}
+	must.Succeed(t, edited(node(func(*Node) {})).Validate())
 	name := edited(node(func(*Node) {})).Nodes[0].Name
 	cases := []refused{
 		{"no AS number", node(func(n *Node) { n.BGP.ASN = 0 }), "asn: 0 is not an AS number; write one such as 64512"},

@@ -101,14 +101,11 @@ var same = cmp.Options{
 func TestEveryFieldIsRead(t *testing.T) {
 	got := must.Get(Parse("state.yaml", []byte(whole)))(t)
 	must.Equal(t, wholeState(), got, same)
-	if err := got.Validate(); err != nil {
-		t.Errorf("the state with every field is not valid: %v", err)
-	}
+	must.Succeed(t, got.Validate())
 }
 
 func TestIPv6AddressesNeedNoQuotesInLists(t *testing.T) {
-	s, err := Parse("f", []byte("nodes:\n  - underlay: [2001:db8::1, fd00::, fd00::1:2]\nnetworks:\n  - subnets: [fd00::/64]\n"))
-	must.Succeed(t, err)
+	s := must.Get(Parse("f", []byte("nodes:\n  - underlay: [2001:db8::1, fd00::, fd00::1:2]\nnetworks:\n  - subnets: [fd00::/64]\n")))(t)
 	must.Equal(t, "[2001:db8::1 fd00:: fd00::1:2] [fd00::/64]", fmt.Sprint(s.Nodes[0].Underlay, s.Networks[0].Subnets))
 }
 
@@ -351,8 +348,7 @@ func BenchmarkParse(b *testing.B) {
 		})
 	}
 	for name, write := range map[string]func(any) ([]byte, error){"JSON": json.Marshal, "YAML": func(v any) ([]byte, error) { return yaml.Marshal(v) }} {
-		text, err := write(s)
-		must.Succeed(b, err)
+		text := must.Get(write(s))(b)
 		b.Run(fmt.Sprintf("ports=%d/%s", len(s.Ports), name), func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(text)))

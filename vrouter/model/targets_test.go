@@ -116,9 +116,7 @@ func TestRouteTargetsOfANetworkAreChecked(t *testing.T) {
 		{"an empty target", red(func(n *Network) { n.Export = make([]RouteTarget, 1) }), `network "red": export: an empty route target; write ` + administeredForms},
 		{"too many targets", red(func(n *Network) { n.Export = many }), `network "red": export: 65 route targets, at most 64 are allowed; remove some`},
 	})
-	if err := edited(red(func(n *Network) { n.Import, n.Export = many[1:], many[1:] })).Validate(); err != nil {
-		t.Errorf("%d targets: %v", maxTargets, err)
-	}
+	must.Succeed(t, edited(red(func(n *Network) { n.Import, n.Export = many[1:], many[1:] })).Validate())
 }
 
 // A store of an earlier version has networks without these fields.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"windtunnel/internal/must"
 )
 
 // port2 changes the second port, which has no address.
@@ -88,9 +90,7 @@ func TestTenantsMayHaveTheSameAddressesAndMACs(t *testing.T) {
 		s.Ports = append(s.Ports, Port{Name: "other", Network: "blue", Node: "a", MAC: s.Ports[0].MAC, IPs: s.Ports[0].IPs})
 		s.Routes = append(s.Routes, Route{Network: "blue", Prefix: s.Routes[0].Prefix, Via: []Via{{Port: "other"}}})
 	})
-	if err := s.Validate(); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, s.Validate())
 }
 
 func TestRulesAreChecked(t *testing.T) {
@@ -158,7 +158,5 @@ func TestNodesThatShareANetworkNeedACommonEncapsulationAndFamily(t *testing.T) {
 		s.Networks = append(s.Networks, Network{Name: "lan", ID: 8, Forwarding: L2})
 		s.Ports[1].Network, s.Ports[1].Policies = "lan", nil
 	})
-	if err := apart.Validate(); err != nil {
-		t.Errorf("nodes that share no network: %v", err)
-	}
+	must.Succeed(t, apart.Validate())
 }

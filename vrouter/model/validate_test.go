@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"windtunnel/internal/lists"
+	"windtunnel/internal/must"
 )
 
 // edited applies a change to a copy of the state that has every field.
@@ -14,18 +17,12 @@ func edited(change func(*State)) State {
 	return s
 }
 
-func addrs(texts ...string) (all []netip.Addr) {
-	for _, t := range texts {
-		all = append(all, netip.MustParseAddr(t))
-	}
-	return all
+func addrs(texts ...string) []netip.Addr {
+	return lists.Map(texts, netip.MustParseAddr)
 }
 
-func prefixes(texts ...string) (all []netip.Prefix) {
-	for _, t := range texts {
-		all = append(all, netip.MustParsePrefix(t))
-	}
-	return all
+func prefixes(texts ...string) []netip.Prefix {
+	return lists.Map(texts, netip.MustParsePrefix)
 }
 
 // refused is a change of a state and the expected error, one line per problem.
@@ -48,12 +45,8 @@ func check(t *testing.T, cases []refused) {
 }
 
 func TestTheStateOfTheseTestsIsValid(t *testing.T) {
-	if err := wholeState().Validate(); err != nil {
-		t.Error(err)
-	}
-	if err := (State{}).Validate(); err != nil {
-		t.Errorf("an empty state: %v", err)
-	}
+	must.Succeed(t, wholeState().Validate())
+	must.Succeed(t, (State{}).Validate())
 }
 
 func TestNamesOfEveryKindAreChecked(t *testing.T) {
@@ -178,10 +171,6 @@ func TestNetworksAreChecked(t *testing.T) {
 		{"a range of no subnet", add(Network{Name: "blue", ID: 8, Subnets: prefixes("10.2.0.0/24"), Ranges: []Range{{addrs("10.2.0.200")[0], addrs("10.2.1.5")[0]}}}), `network "blue": ranges: 10.2.0.200-10.2.1.5 is not within one of the subnets [10.2.0.0/24]`},
 		{"an empty subnet", add(Network{Name: "blue", ID: 8, Subnets: make([]netip.Prefix, 1)}), `network "blue": subnets: an empty prefix; write one such as 10.1.0.0/16`},
 	})
-	if err := edited(add(Network{Name: "blue", ID: 2000, VNI: 7, Forwarding: L2})).Validate(); err != nil {
-		t.Errorf("a VNI may be another network's id: %v", err)
-	}
-	if err := edited(subnets("10.1.0.0/16")).Validate(); err != nil {
-		t.Errorf("two networks may have the same addresses: %v", err)
-	}
+	must.Succeed(t, edited(add(Network{Name: "blue", ID: 2000, VNI: 7, Forwarding: L2})).Validate())
+	must.Succeed(t, edited(subnets("10.1.0.0/16")).Validate())
 }

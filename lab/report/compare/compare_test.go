@@ -183,9 +183,7 @@ func TestScenarioThatIsDefinedOtherwiseIsLeftOutWithTheReason(t *testing.T) {
 	if find(c.Values, "raw/stream", sample.Throughput) != nil || find(c.Values, "bridge/stream", sample.Throughput) == nil {
 		t.Error("the wrong scenarios are compared")
 	}
-	if len(c.Ratios) != 0 {
-		t.Errorf("%d rows of ratios to a baseline that is not comparable", len(c.Ratios))
-	}
+	must.Equal(t, 0, len(c.Ratios))
 	if want := (Difference{Name: "timing of 1 scenario", A: "0s + 2s + 0s", B: "0s + 4s + 0s"}); !slices.Contains(c.Plan, want) {
 		t.Errorf("plan %+v", c.Plan)
 	}
@@ -197,8 +195,7 @@ func TestOtherMachineIsNeverBetterOrWorse(t *testing.T) {
 	for i := range b {
 		b[i].Run.Environment.CPUs = 2
 	}
-	gates, err := ParseGates("gate.yaml", []byte("gates: [{metric: throughput_bps, worse_by: 3%}]"))
-	must.Succeed(t, err)
+	gates := must.Get(ParseGates("gate.yaml", []byte("gates: [{metric: throughput_bps, worse_by: 3%}]")))(t)
 	c, err := Runs(a, b, Options{Gates: gates})
 	if !errors.Is(err, errOtherMachine) || !strings.Contains(err.Error(), "CPUs 4 → 2") || !strings.Contains(err.Error(), "--across-machines") {
 		t.Errorf("error %v", err)
@@ -352,8 +349,7 @@ func alarms(t *testing.T, rounds int, compare func(round uint64) (*Comparison, e
 func TestAGateOfZeroPercentSeldomFailsEqualRuns(t *testing.T) {
 	must.Long(t)
 	const rounds = 100
-	gates, err := ParseGates("gate.yaml", []byte("gates:\n- {metric: throughput_bps, worse_by: 0%, of: ratio}\n- {metric: [throughput_bps, transactions_per_s], worse_by: 0%}"))
-	must.Succeed(t, err)
+	gates := must.Get(ParseGates("gate.yaml", []byte("gates:\n- {metric: throughput_bps, worse_by: 0%, of: ratio}\n- {metric: [throughput_bps, transactions_per_s], worse_by: 0%}")))(t)
 	made := func(id string, seed uint64, state float64) Side {
 		return made{id: id, blocks: 8, seed: seed, noise: 0.01, state: state}.run()
 	}

@@ -31,18 +31,13 @@ var update = flag.Bool("update", false, "write the pages in docs again, with the
 func TestPagesFollowFromSuiteAndFigures(t *testing.T) {
 	for _, name := range []string{"cloud-instances", "contrail-windows", "converged", "opencontrail"} {
 		file := "../../../docs/published-" + name + ".md"
-		text, err := os.ReadFile(file)
-		must.Succeed(t, err)
+		text := must.Get(os.ReadFile(file))(t)
 		p := page{text: string(text)}
-		yaml, err := suites.Read(name)
-		must.Succeed(t, err)
-		s, err := suite.Parse(name, yaml)
-		must.Succeed(t, err)
-		plan, err := s.Expand(suite.ExpandOptions{})
-		must.Succeed(t, err)
+		yaml := must.Get(suites.Read(name))(t)
+		s := must.Get(suite.Parse(name, yaml))(t)
+		plan := must.Get(s.Expand(suite.ExpandOptions{}))(t)
 
-		d, err := Document(p.report(t, plan))
-		must.Succeed(t, err)
+		d := must.Get(Document(p.report(t, plan)))(t)
 		d.Sections[1].Lead = p.source()
 		if lead := p.source(); !regexp.MustCompile(`revision [0-9a-f]{7,}`).MatchString(lead) || !strings.Contains(lead, "No figure is adjusted.") && !regexp.MustCompile(`adjusted .*; [0-9]+ of [0-9]+ trials count`).MatchString(lead) {
 			t.Errorf("the first paragraph of %s does not state the revision and the number of adjusted trials: %s", file, lead)
@@ -137,8 +132,7 @@ func interval(t *testing.T, text string, factor float64) *quantity.Interval {
 		return nil
 	}
 	value := func(text string) float64 {
-		v, err := strconv.ParseFloat(text, 64)
-		must.Succeed(t, err)
+		v := must.Get(strconv.ParseFloat(text, 64))(t)
 		return v * factor
 	}
 	iv := quantity.Interval{Median: value(m[1]), N: 11}

@@ -94,9 +94,7 @@ func TestATablePrintsNoControlSequencesOfItsTexts(t *testing.T) {
 
 func TestTableOfAnEmptyRunIsShort(t *testing.T) {
 	text := tabled(t, &model.Report{Run: model.RunInfo{ID: "r1", Title: "nothing"}}, Options{})
-	if text != "nothing\nr1\n" {
-		t.Errorf("the report of an empty run is %q, want its title and ID only", text)
-	}
+	must.Equal(t, "nothing\nr1\n", text)
 }
 
 func TestWriteReportsAFailingWriter(t *testing.T) {
@@ -108,10 +106,9 @@ func TestWriteReportsAFailingWriter(t *testing.T) {
 }
 
 func TestProfilesKeepToTheWidth(t *testing.T) {
-	data, err := folded.Encode(&folded.Profile{Node: "a", Seconds: 2, Rate: 499, Clock: "cpu-clock", Samples: 100, Stacks: []folded.Stack{
+	data := must.Get(folded.Encode(&folded.Profile{Node: "a", Seconds: 2, Rate: 499, Clock: "cpu-clock", Samples: 100, Stacks: []folded.Stack{
 		{Frames: []string{"f"}, Comm: "tool", Category: "waking and interrupts while idle (not sampled)", Count: 100, Nanos: 200e6},
-	}})
-	must.Succeed(t, err)
+	}}))(t)
 	r := reporttest.Quick()
 	for _, side := range []string{"sender", "receiver"} {
 		r.Profiles = append(r.Profiles, model.Profile{Scenario: r.Scenarios[0].ID, Side: side, Data: data, Metered: 0.1, Sampled: 0.1, Bytes: 1e9})
@@ -133,10 +130,9 @@ func TestProfilesKeepToTheWidth(t *testing.T) {
 func TestEachSideOfAProfileHasItsOwnOrder(t *testing.T) {
 	r := reporttest.Quick()
 	for side, nanos := range map[string]uint64{"sender": 10, "receiver": 90} {
-		data, err := folded.Encode(&folded.Profile{Node: "a", Side: side, Seconds: 1, Samples: 2, Stacks: []folded.Stack{
+		data := must.Get(folded.Encode(&folded.Profile{Node: "a", Side: side, Seconds: 1, Samples: 2, Stacks: []folded.Stack{
 			{Comm: "t", Category: "copy", Frames: []string{"f"}, Count: 1, Nanos: 50e6}, {Comm: "t", Category: "GRO", Frames: []string{"g"}, Count: 1, Nanos: nanos * 1e6},
-		}})
-		must.Succeed(t, err)
+		}}))(t)
 		r.Profiles = append(r.Profiles, model.Profile{Scenario: r.Scenarios[0].ID, Side: side, Data: data, Metered: 0.1, Sampled: 0.1})
 	}
 	var b bytes.Buffer
