@@ -330,6 +330,10 @@ func TestHypothesesSayWhatTheSuitesAreAbout(t *testing.T) {
 			"receiver_cpu_ns_per_byte of vrouter-mpls-udp-checksum-nic-none/paced over vrouter-mpls-gre-nic-none/paced: 0.95 to 1.05",
 			"receiver_network_cpu_cores of vrouter-mpls-udp-vm/one over vrouter-mpls-gre-vm/one: 0.8 to 0.9",
 			"receiver_network_cpu_cores of vrouter-mpls-udp-vm/one less vrouter-mpls-gre-vm/one: -0.2 to -0.1",
+			"spread of throughput_bps of bridge/one over bridge-unpinned/one: 0 to 1",
+			"spread of transactions_per_s of bridge/rr over bridge-unpinned/rr: 0 to 1",
+			"spread of throughput_bps of vrouter-mpls-gre/one over vrouter-mpls-gre-unpinned/one: 0 to 1",
+			"spread of transactions_per_s of vrouter-mpls-gre/rr over vrouter-mpls-gre-unpinned/rr: 0 to 1",
 		},
 		"converged": {
 			"throughput_bps of 9000-lso/half over 1500-lso/half: 1.6875 to 2.0625",
@@ -389,14 +393,17 @@ func TestHypothesesSayWhatTheSuitesAreAbout(t *testing.T) {
 			if h.High == math.MaxFloat64 {
 				bounds = fmt.Sprintf("%g or more", h.Low)
 			}
-			by := ""
+			by, metric := "", h.Metric
+			if h.Spread {
+				metric = "spread of " + metric
+			}
 			switch other := h.Baseline + h.Over; {
 			case h.Difference:
 				by = " less " + other
 			case other != "":
 				by = " over " + other
 			}
-			got = append(got, fmt.Sprintf("%s of %s%s: %s", h.Metric, strings.Join(h.Subjects, " "), by, bounds))
+			got = append(got, fmt.Sprintf("%s of %s%s: %s", metric, strings.Join(h.Subjects, " "), by, bounds))
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: hypotheses (-want +got):\n%s", name, diff)

@@ -209,7 +209,11 @@ func (m *liveModel) line() string {
 func (m *liveModel) step() string {
 	switch {
 	case m.point != nil:
-		return units.FormatRate(m.point.Bits) + ", " + sentences.BothCPUs(m.point.SenderCPU, m.point.ReceiverCPU)
+		rate := units.FormatRate(m.point.Bits)
+		if m.point.SenderCPU == 0 && m.point.ReceiverCPU == 0 { // not known
+			return rate
+		}
+		return rate + ", " + sentences.BothCPUs(m.point.SenderCPU, m.point.ReceiverCPU)
 	case m.up:
 		return "measuring"
 	}

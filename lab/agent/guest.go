@@ -116,7 +116,11 @@ func (s *Service) vmConfig(ctx context.Context, args AttachArgs, reply *Attached
 
 // ready waits for the guest's agent and configures its device.
 func (g *guest) ready(ctx context.Context, args AttachArgs, e system.Endpoint) (space.Settings, error) {
-	conn, err := g.vm.Connect(ctx, args.CPUs)
+	cpus := args.CPUs
+	if args.Unpinned {
+		cpus = nil
+	}
+	conn, err := g.vm.Connect(ctx, cpus)
 	if err != nil {
 		return space.Settings{}, err
 	}

@@ -43,6 +43,7 @@ type AttachArgs struct {
 	Underlay   []netip.Addr
 	MTU        int
 	CPUs       []int
+	Unpinned   bool // other nodes use CPUs too: virtual CPUs of VMs are not pinned
 	Steer      bool
 	Endpoint   suite.Endpoint // kind and settings of every container: a namespace or a VM
 	Programs   []string       // paths of the tools that will run in VMs

@@ -23,7 +23,8 @@ func order(seed uint64, block, entries int) []int {
 }
 
 // schedule returns a block: every scenario once, in random order. In a run with
-// profiles the first blocks have every scenario a second time, with the profiler.
+// profiles the first blocks have every scenario a second time, with the profiler; except those
+// whose nodes are not pinned, because a profile of a node's CPUs would include the other node's work.
 func (e *Experiment) schedule(block int) []entry {
 	if e.Plan.Matrix != nil {
 		return e.rounds(block)
@@ -33,9 +34,11 @@ func (e *Experiment) schedule(block int) []entry {
 	if e.Profiling.Rate > 0 && block < e.Profiling.Blocks {
 		total = 2 * n
 	}
-	list := make([]entry, total)
-	for position, i := range order(e.Seed, block, total) {
-		list[position] = entry{scenario: i % n, profiled: i >= n}
+	var list []entry
+	for _, i := range order(e.Seed, block, total) {
+		if next := (entry{scenario: i % n, profiled: i >= n}); !next.profiled || !e.Plan.Scenarios[next.scenario].Fabric.Unpinned {
+			list = append(list, next)
+		}
 	}
 	return list
 }

@@ -246,7 +246,8 @@ func (m *meters) show(before, now []meter.Light) {
 	for i := range now {
 		series[i] = []meter.Light{before[i], now[i]}
 	}
-	facts := meter.Facts{Colocated: m.colocated(), Direction: m.traffic.bench.scenario.Workload.Direction}
+	sc := m.traffic.bench.scenario
+	facts := meter.Facts{Colocated: m.colocated(), Unpinned: sc.Fabric.Unpinned, Direction: sc.Workload.Direction}
 	if points := m.points(series, nil, before[0].Mono, facts); len(points) > 0 {
 		m.traffic.moved(points[len(points)-1])
 	}
@@ -368,6 +369,7 @@ func (m *meters) facts(said tool.Measurement) (meter.Facts, error) {
 	sc := m.traffic.bench.scenario
 	f := meter.Facts{
 		Colocated:  m.colocated(),
+		Unpinned:   sc.Fabric.Unpinned,
 		Direction:  sc.Workload.Direction,
 		Throughput: said.Metrics[sample.Throughput],
 		Stream:     !sc.Workload.Kind.Exchange(),

@@ -108,6 +108,13 @@ func TestPointsSubtractTheWiresWork(t *testing.T) {
 		}
 	}
 	must.Equal(t, 60, got[1].ReceiverCPU)
+
+	unpinned := Points(sender, &receiver, wire, 1e9, Facts{Direction: suite.Forward, Unpinned: true})
+	for i, p := range unpinned {
+		if p.SenderCPU != 0 || p.ReceiverCPU != 0 || p.Bits != got[i].Bits {
+			t.Errorf("point %d of nodes that are not pinned: %+v, pinned %+v", i, p, got[i])
+		}
+	}
 }
 
 func TestPointsHaveTheStealOfTheNodeThatLostMore(t *testing.T) {

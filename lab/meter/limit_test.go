@@ -38,6 +38,8 @@ func TestTheLimitOfATrialIsFound(t *testing.T) {
 		"requested rate":        {sender: node(0.5), receiver: receiver(0.5), workload: suite.Workload{Kind: suite.TCPStream, Rate: 1e9}, metrics: sample.Metrics{sample.Throughput: 0.99e9}, want: sample.RateLimit},
 		"half of both ways":     {sender: node(0.5), receiver: receiver(0.5), workload: suite.Workload{Kind: suite.TCPStream, Rate: 1e9, Direction: suite.Both}, metrics: sample.Metrics{sample.Throughput: 1e9}, want: sample.WindowLimit},
 		"UDP that arrives late": {sender: node(0.5), receiver: receiver(0.99), workload: suite.Workload{Kind: suite.UDPStream, Rate: 1e9}, metrics: sample.Metrics{sample.SenderThroughput: 1e9, sample.Throughput: 0.5e9}, want: sample.RateLimit},
+		"nodes not pinned":      {sender: node(0.99), receiver: receiver(0.99), facts: Facts{Unpinned: true}, workload: tcp, want: ""},
+		"their link":            {sender: node(0.99), receiver: receiver(0.5), facts: Facts{Unpinned: true}, workload: tcp, fabric: suite.Fabric{Rate: 1e9, Links: 1}, metrics: sample.Metrics{sample.FabricBits: 0.99e9}, want: sample.LinkLimit},
 		"round trips":           {sender: node(0.5), receiver: receiver(0.5), workload: rr, want: sample.TripLimit},
 		"busy round trips":      {sender: node(1), receiver: receiver(0.5), workload: rr, want: sample.SenderLimit},
 	} {

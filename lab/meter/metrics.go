@@ -13,6 +13,8 @@ import (
 // both sides and cannot be divided: it is recorded under the sender's names,
 // and the receiver's CPU is absent.
 //
+// If the nodes are not pinned, both sides' CPU is absent, and what depends on it.
+//
 // The fabric's work is subtracted from the CPU on which it ran, from softirq
 // first, and recorded separately. Steal is never part of a node's CPU.
 func Metrics(sender, receiver *Delta, f Facts) sample.Metrics {
@@ -64,7 +66,7 @@ func (t trialDeltas) wire(ms sample.Metrics) {
 		}
 	}
 	ms.Set(sample.FabricCores, all/t.sender.Seconds)
-	if t.receiver != nil {
+	if t.receiver != nil && !t.Unpinned {
 		ms.Set(sample.ReceiverFabricCores, receiver/t.sender.Seconds)
 	}
 }
@@ -129,19 +131,24 @@ func (t trialDeltas) cpu(ms sample.Metrics, n *Delta, names cpuNames, payload fl
 		return
 	}
 	percent := func(seconds float64) float64 { return 100 * seconds / n.Seconds / float64(count) }
+	ms.Set(names.steal, percent(u.Steal))
+	guests := 0.0
+	for _, s := range n.Guests {
+		guests += s
+	}
+	if len(n.Guests) > 0 {
+		ms.Set(names.guest, guests/n.Seconds)
+	}
+	if t.Unpinned {
+		return
+	}
 	ms.Set(names.percent, percent(u.Busy))
 	ms.Set(names.cores, u.Busy/n.Seconds)
 	ms.Set(names.user, percent(u.User))
 	ms.Set(names.system, percent(u.System))
 	ms.Set(names.softirq, percent(u.Softirq))
 	ms.Set(names.irq, percent(u.IRQ))
-	ms.Set(names.steal, percent(u.Steal))
 	if len(n.Guests) > 0 {
-		guests := 0.0
-		for _, s := range n.Guests {
-			guests += s
-		}
-		ms.Set(names.guest, guests/n.Seconds)
 		ms.Set(names.network, max(u.Busy-guests, 0)/n.Seconds)
 	}
 	if payload > 0 {
@@ -454,6 +461,7 @@ func goodputFromCounters(bytes, packets uint64, headerBytes int) uint64 {
 // Facts are the inputs of a trial's figures that no node's meter knows.
 type Facts struct {
 	Colocated bool // both endpoints are on the sender's node
+	Unpinned  bool // programs of all nodes ran on the metered CPUs, so that no CPU time belongs to one side
 	Direction suite.Direction
 	// Throughput is the received payload that the tool reports, in bits per
 	// second, both directions together; 0 if it reports none. It replaces TCP's

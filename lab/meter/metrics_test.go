@@ -179,3 +179,26 @@ func TestTheFabricsWorkAtTheReceiverIsSeparate(t *testing.T) {
 		t.Error("a trial on one node has work at a receiver")
 	}
 }
+
+// The CPUs of both nodes are the same if the nodes are not pinned. What processes or devices count stays.
+func TestWithoutPinningNoCPUTimeIsOfOneSide(t *testing.T) {
+	a, b := stream()
+	facts := Facts{Direction: suite.Forward, Stream: true, Throughput: 5e9, Headers: TCPHeaders(4), WireCPU: map[int]float64{1: 0.3}, Engine: 0.02}
+	want := Metrics(a, b, facts)
+	for _, m := range []sample.Metric{sample.SenderCPU, sample.SenderCores, sample.SenderUserCPU, sample.SenderSystemCPU, sample.SenderSoftirqCPU, sample.SenderIRQCPU, sample.SenderCPUPerByte, sample.SenderCPUPerPacket,
+		sample.ReceiverCPU, sample.ReceiverCores, sample.ReceiverUserCPU, sample.ReceiverSystemCPU, sample.ReceiverSoftirqCPU, sample.ReceiverIRQCPU, sample.ReceiverCPUPerByte, sample.ReceiverCPUPerPacket,
+		sample.ReceiverFabricCores, sample.Capacity} {
+		if _, ok := want[m]; !ok {
+			t.Errorf("pinned nodes have no %s", m)
+		}
+		delete(want, m)
+	}
+	facts.Unpinned = true
+	must.Equal(t, want, Metrics(a, b, facts))
+
+	b.Guests = map[string]float64{"c1": 0.5} // a VM's threads are counted, and the rest of its node is not known
+	got := Metrics(a, b, facts)
+	if _, ok := got[sample.ReceiverNetworkCores]; ok || got[sample.ReceiverGuestCores] != 0.25 {
+		t.Errorf("a VM uses %v cores and its node %v", got[sample.ReceiverGuestCores], got[sample.ReceiverNetworkCores])
+	}
+}

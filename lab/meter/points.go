@@ -39,6 +39,9 @@ func Points(sender SeriesSide, receiver *SeriesSide, wire []WireReading, origin 
 			other = far[k]
 			p.ReceiverCPU, p.Steal = other.busy, max(p.Steal, other.steal)
 		}
+		if f.Unpinned {
+			p.SenderCPU, p.ReceiverCPU = 0, 0
+		}
 		p.Bits = direction(s, other, receiver != nil, f)
 		points = append(points, p)
 	}

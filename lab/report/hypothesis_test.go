@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/export"
 	"windtunnel/lab/report/model"
@@ -178,5 +179,40 @@ func TestAHypothesisThatCannotBeJudgedHasTheReason(t *testing.T) {
 		if !strings.Contains(text, "undecided") {
 			t.Errorf("does not show the judgement: %s", text)
 		}
+	}
+}
+
+func TestHypothesisComparesSpreads(t *testing.T) {
+	run, plan := steps("a", "b", "c")
+	plan.Ladders = nil
+	unpinned := &plan.Scenarios[0]
+	unpinned.Fabric.Unpinned = true
+	one, wide := []float64{9.9, 10.1, 10, 9.8, 10.2, 9.95, 10.05, 10.15, 9.85, 10, 10.1}, []float64{8, 12.1, 9, 11, 7.5, 12.5, 10, 9.5, 11.5, 8.5, 12}
+	again := slices.Concat(one[4:], one[:4])
+	for _, c := range []struct {
+		a, b []float64
+		want model.Judgement
+		why  string
+	}{
+		{wide, one, model.Holds, "Spread (coefficient of variation) of throughput over the trials of b/stream is 0.07× [0.04, 0.12]"},
+		{wide, one, model.Holds, "that of a/stream: 1.3 % beside 17 % (95 % interval, n = 11), within <= 1."},
+		{one, wide, model.Refuted, "outside <= 1."},
+		{one, again, model.Undecided, "partly within <= 1."},
+		{wide[:5], one[:5], model.Undecided, "in 5 trials, too few to judge by: 6 are needed."},
+		{spread2(10, 11), one, model.Undecided, "a ratio of spreads needs spreads above zero"},
+	} {
+		plan.Hypotheses = []suite.Hypothesis{{Spread: true, Metric: string(sample.Throughput), Baseline: "a/stream", Subjects: []string{"b/stream"}, High: 1, Printed: "<= 1"}}
+		r := report.Build(run, plan, slices.Concat(column("a/stream", sample.Throughput, c.a...), column("b/stream", sample.Throughput, c.b...)))
+		if h := r.Hypotheses[0]; h.Judgement != c.want || !strings.Contains(h.Why, c.why) {
+			t.Errorf("%s (%s), want %s (%s)", h.Judgement, h.Why, c.want, c.why)
+		}
+		expectNote(t, r, "Programs of each node ran on the CPUs of all nodes (pinned: false), so CPU figures of a side, limits and profiles are absent: a/stream.")
+	}
+	must.Equal(t, "spread of throughput_bps of b/stream / a/stream", plan.Hypotheses[0].Figure())
+
+	plan.Hypotheses[0] = suite.Hypothesis{Metric: string(sample.SenderCPUPerByte), Subjects: []string{"a/stream"}, High: 1, Printed: "<= 1"}
+	h := report.Build(run, plan, column("a/stream", sample.Throughput, one...)).Hypotheses[0]
+	if want := "Sender CPU per byte was not measured in a/stream: the nodes are not pinned."; h.Judgement != model.Undecided || h.Why != want {
+		t.Errorf("%s: %q, want %q", h.Judgement, h.Why, want)
 	}
 }

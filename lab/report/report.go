@@ -131,17 +131,21 @@ func notes(b *verdicts.Judge) []string {
 	notes.SayIf(b.Run.Status == sample.Stopped, "The run was interrupted: blocks may lack scenarios.")
 	notes.SayIf(b.Run.Status == sample.Empty, "The run ended, and no trial counts.")
 	need := stats.MinimumTrials(stats.Level)
-	var emulated, few []string
+	var emulated, unpinned, few []string
 	for i := range b.Rows {
 		s := &b.Rows[i]
 		if strings.HasSuffix(s.Title, emulatedMark) {
 			emulated = append(emulated, s.ID)
+		}
+		if s.Trials > 0 && s.Fabric.Unpinned {
+			unpinned = append(unpinned, s.ID)
 		}
 		if s.Trials > 0 && s.Trials < need { // the interval has the lowest and the highest trial
 			few = append(few, fmt.Sprintf("%s %d", s.ID, s.Trials))
 		}
 	}
 	notes.SayIf(emulated != nil, "%s: %s. Compare them with each other only.", phrase.Capital(sample.Emulated), phrase.And(emulated))
+	notes.SayIf(unpinned != nil, "Programs of each node ran on the CPUs of all nodes (pinned: false), so CPU figures of a side, limits and profiles are absent: %s.", phrase.And(unpinned))
 	notes.SayIf(few != nil, "A 95 %% interval needs %d trials. Brackets hold the lowest and the highest trial of scenarios with fewer: %s.", need, sentences.Several(few))
 	for i := range b.Rows {
 		dirty := b.Dirty[b.Rows[i].ID]

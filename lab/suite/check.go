@@ -152,6 +152,9 @@ func checkFabrics(j *journal, s *spec) {
 		if f.Delay > 0 {
 			j.fail(at["delay"], "delay has no meaning for a veth pair, which has no queue that holds frames", "remove delay, or set kind: wire")
 		}
+		if f.Unpinned {
+			j.fail(at["pinned"], "pinned: false has no meaning for a veth pair, which needs the receiver's CPUs for its receive work", "remove pinned, or set kind: wire")
+		}
 		if f.Loss > 0 {
 			j.fail(at["loss"], "loss has no meaning for a veth pair, which passes superframes whole", "remove loss, or set kind: wire")
 		}
@@ -177,7 +180,7 @@ func checkExisting(j *journal, f fabricSpec) {
 		key   string
 		asked bool
 	}{
-		{"rx_checksum", f.RxChecksum != RxChecksumAll}, {"rate", f.Rate > 0}, {"delay", f.Delay > 0}, {"loss", f.Loss > 0}, {"cpu_share", f.CPUShare > 0}, {"queues", f.Queues > 1}, {"steering", f.Steering == ByMAC},
+		{"rx_checksum", f.RxChecksum != RxChecksumAll}, {"rate", f.Rate > 0}, {"delay", f.Delay > 0}, {"loss", f.Loss > 0}, {"cpu_share", f.CPUShare > 0}, {"pinned", f.Unpinned}, {"queues", f.Queues > 1}, {"steering", f.Steering == ByMAC},
 		{"queue_cpus", f.queueCPUs == movingQueues}, {"links", f.Links > 1}, {"team", f.Team == Bond},
 	} {
 		if k.asked {

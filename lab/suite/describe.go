@@ -83,6 +83,9 @@ func (f Fabric) String() string {
 	if f.CPUShare > 0 {
 		s += ", " + units.FormatPercent(f.CPUShare) + " of the CPU time"
 	}
+	if f.Unpinned {
+		s += ", nodes not pinned"
+	}
 	if f.Queues > 1 {
 		s += fmt.Sprintf(", %d queues", f.Queues)
 	}

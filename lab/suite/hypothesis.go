@@ -29,6 +29,8 @@ func (x *expansion) checkForm(pos position, h hypothesisSpec) bool {
 	case !h.ratio.Set && !h.difference.Set && !h.value.Set: // already reported
 	case h.over.Set && (!h.ratio.Set || h.baseline.Set):
 		x.j.fail(h.over.Pos, "over has no meaning here: it makes a ratio of two metrics of one scenario", "write ratio, and remove baseline; or remove over")
+	case h.statistic.V == spreadFigure && (!h.ratio.Set || !h.baseline.Set):
+		x.j.fail(h.statistic.Pos, "a claim about spreads lacks ratio or baseline", "write ratio and baseline, or remove statistic")
 	case h.value.Set && h.baseline.Set:
 		x.j.fail(h.baseline.Pos, "a value has no baseline", "remove baseline, or write ratio or difference instead of value")
 	case !h.value.Set && !h.over.Set && !h.baseline.Set:
@@ -96,6 +98,7 @@ func (x *expansion) alone(h hypothesisSpec) {
 func (x *expansion) claim(h hypothesisSpec, out Hypothesis) {
 	info, _ := sample.Describe(sample.Metric(out.Metric))
 	claimed := h.value
+	out.Spread = h.statistic.V == spreadFigure
 	if out.Difference = h.difference.Set; out.Difference {
 		claimed = h.difference
 	}

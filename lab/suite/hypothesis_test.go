@@ -47,6 +47,12 @@ func TestAHypothesisOfGroupsIsOneForEveryPart(t *testing.T) {
 		"{claim: c, subject: bridge/stream, metric: receiver_cpu_percent, over: sender_cpu_percent, ratio: 3 ± 1}": {
 			{Claim: "c", Metric: "receiver_cpu_percent", Over: "sender_cpu_percent", Subjects: []string{"bridge/stream"}, Low: 2, High: 4, Printed: "3 ± 1"},
 		},
+		"{claim: c, baseline: raw/rr, subject: bridge/rr, statistic: spread, ratio: <= 1}": {
+			{Claim: "c", Metric: "transactions_per_s", Baseline: "raw/rr", Spread: true, Subjects: []string{"bridge/rr"}, Low: 0, High: 1, Printed: "<= 1"},
+		},
+		"{claim: c, baseline: raw/rr, subject: bridge/rr, statistic: median, ratio: <= 1}": {
+			{Claim: "c", Metric: "transactions_per_s", Baseline: "raw/rr", Subjects: []string{"bridge/rr"}, Low: 0, High: 1, Printed: "<= 1"},
+		},
 		"{claim: c, baseline: raw, subject: bridge, metric: latency_ns_p99, ratio: 1 ± 0.05}": {
 			{Claim: "c", Metric: "latency_ns_p99", Baseline: "raw/rr", Subjects: []string{"bridge/rr"}, Low: 0.95, High: 1.05, Printed: "1 ± 0.05"},
 		},
@@ -67,6 +73,8 @@ func TestTheErrorOfAContradictoryHypothesisHasTheReason(t *testing.T) {
 		"baseline: raw/rr, subject: bridge/rr, value: '>= 1 1/s'":                                    "a value has no baseline",
 		"subject: bridge/rr, over: sender_cpu_cores, value: '>= 1 1/s'":                              "over has no meaning here",
 		"baseline: raw/rr, subject: bridge/rr, over: sender_cpu_cores, ratio: 1 ± 0.1":               "over has no meaning here",
+		"subject: bridge/rr, statistic: spread, value: '>= 1 1/s'":                                   "a claim about spreads lacks ratio or baseline",
+		"baseline: raw/rr, subject: bridge/rr, statistic: spread, difference: '>= 1 1/s'":            "a claim about spreads lacks ratio or baseline",
 		"subject: bridge/rr, over: loss_ratio, ratio: 1 ± 0.1":                                       "does not have transactions_per_s and loss_ratio",
 		"subject: bridge/rr, metric: throughput_bps, value: '>= 1 Gbps'":                             "does not have throughput_bps",
 		"subject: bridge/rr, value: '>= 1 Gbps'":                                                     `"Gbps" is not a unit of this metric`,

@@ -83,6 +83,7 @@ type hypothesisSpec struct {
 	metric     at[string]
 	baseline   at[string]
 	over       at[string]
+	statistic  at[string]
 	subjects   at[[]at[string]]
 	ratio      at[band]
 	difference at[extent]
@@ -176,6 +177,8 @@ const (
 	defaultSteering = "flow"
 	defaultQueueCPU = "fixed"
 	movingQueues    = "moving"
+	defaultFigure   = "median" // of a hypothesis
+	spreadFigure    = "spread"
 	defaultMTU      = 1500
 	defaultBuffer   = 128 << 10   // tcp_stream
 	defaultDatagram = LargestIMIX // udp_stream
@@ -221,6 +224,7 @@ var fabricKeys = mapping[fabricSpec]{
 		setOr("loss", fraction(leastLoss, mostLinkLoss), func(f *fabricSpec) *float64 { return &f.Loss }, 0, "Share of the frames that a link loses in each direction, at random, such as 0.1%. Needs a wire. Default: none."),
 		set("cpus", number(1, mostCPUs), func(f *fabricSpec) *int { return &f.CPUs }, "CPUs of each node, such as 2. Default: all that the machine has for a node. A scenario that needs more is skipped."),
 		set("cpu_share", fraction(leastShare, 1), func(f *fabricSpec) *float64 { return &f.CPUShare }, "Share of its CPUs' time that the programs of a node get, such as 25%. Work of the kernel in softirqs is not limited. Default: all."),
+		set("pinned", unless, func(f *fabricSpec) *bool { return &f.Unpinned }, "Keep the programs and the NICs' threads of each node on its CPUs. If it is false, they may run on the CPUs of all nodes, and no figure has the CPU time of one node. Needs a wire.").shows(true),
 		setOr("queues", number(1, mostQueues), func(f *fabricSpec) *int { return &f.Queues }, 1, "Receive queues of each NIC."),
 		set("steering", choiceOr(defaultSteering, ByMAC), func(f *fabricSpec) *Steering { return &f.Steering }, "How a NIC chooses the receive queue of a frame. flow: by addresses and ports, like RSS. mac: each destination MAC address has one queue, like VMQ. Needs queues: 2 or more.").shows(defaultSteering),
 		setOr("queue_cpus", choice(defaultQueueCPU, movingQueues), func(f *fabricSpec) *string { return &f.queueCPUs }, defaultQueueCPU, "CPU of each receive queue. fixed: a separate CPU. moving: the scheduler chooses it among the node's CPUs and changes it under load, like dynamic VMQ. Needs a wire."),
@@ -322,6 +326,7 @@ var hypothesisKeys = mapping[hypothesisSpec]{
 		bind("metric", metric, func(h *hypothesisSpec) *at[string] { return &h.metric }, "Metric of the figure; default is throughput_bps, and transactions_per_s for request/response."),
 		bind("baseline", ref, func(h *hypothesisSpec) *at[string] { return &h.baseline }, "A scenario's id, or a group: for a difference, and for a ratio without over."),
 		bind("over", metric, func(h *hypothesisSpec) *at[string] { return &h.over }, "For a ratio without baseline: another metric of the same subject, by which the metric is divided."),
+		preset("statistic", choice(defaultFigure, spreadFigure), func(h *hypothesisSpec) *at[string] { return &h.statistic }, defaultFigure, "What is claimed about the trials. median: the ratio, difference or value of the metric. spread: the ratio of the coefficients of variation of subject and baseline; needs ratio and baseline."),
 		bind("subjects", oneOrMore[string](ref), func(h *hypothesisSpec) *at[[]at[string]] { return &h.subjects }, "Scenarios that are compared with the baseline: ids if baseline is an id, groups if it is a group; one or a list. The claim must hold for each of them.").also("subject").must(),
 		bind("ratio", ratioBand, func(h *hypothesisSpec) *at[band] { return &h.ratio }, `Range that is claimed for subject / baseline: "2 ± 10 %" (also "2 +- 10%"), "1 ± 0.05", ">= 0.95" or "<= 1.1".`),
 		bind("difference", differenceRange, func(h *hypothesisSpec) *at[extent] { return &h.difference }, `Range that is claimed for subject - baseline, with the unit: "-0.15 ± 0.05 cores" or "<= -100 Mbit/s".`),

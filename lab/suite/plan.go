@@ -251,6 +251,9 @@ type Fabric struct {
 	// CPUShare is the share of a node's CPU time that the node's programs get, above 0
 	// and up to 1; 0: all.
 	CPUShare float64 `json:"cpu_share,omitempty"`
+	// Unpinned: programs and NICs' threads of each node may run on the CPUs of all nodes. So
+	// the CPU time of one node cannot be measured.
+	Unpinned bool `json:"unpinned,omitempty"`
 	// NoCoalescing: a NIC delivers each received frame at once. It does not collect
 	// frames for some time.
 	NoCoalescing bool `json:"no_coalescing,omitempty"`
@@ -330,6 +333,7 @@ type Ladder struct {
 //
 // The figure depends on Baseline, Over and Difference:
 //   - with a Baseline, subject / baseline, or with Difference subject − baseline;
+//   - with a Baseline and Spread, the ratio of the Metric's coefficients of variation over the trials;
 //   - with Over, the Metric of the subject divided by its metric Over;
 //   - without any of them, the Metric of the subject.
 type Hypothesis struct {
@@ -338,6 +342,7 @@ type Hypothesis struct {
 	Baseline   string   `json:"baseline,omitempty"` // scenario id
 	Over       string   `json:"over,omitempty"`     // a sample.Metric
 	Difference bool     `json:"difference,omitempty"`
+	Spread     bool     `json:"spread,omitempty"`
 	Subjects   []string `json:"subjects"` // scenario IDs; the claim is about each of them
 	Low        float64  `json:"low"`      // of the figure; a difference or a value is in the metric's unit
 	High       float64  `json:"high"`
@@ -349,6 +354,8 @@ type Hypothesis struct {
 func (h Hypothesis) Figure() string {
 	metric, of := h.Metric, strings.Join(h.Subjects, ", ")
 	switch {
+	case h.Spread:
+		metric, of = "spread of "+metric, of+" / "+h.Baseline
 	case h.Over != "":
 		metric += " / " + h.Over
 	case h.Difference:

@@ -124,7 +124,7 @@ trials: 7
 tool: iperf3
 timing: {warmup: 1s, duration: 3s, cooldown: 300ms}
 fabrics:
-  fast: {kind: wire, mtu: 9000, offload: tunnel, rate: 2.5Gbit, delay: 200us, cpus: 8, cpu_share: 12.5%, queues: 4, links: 2}
+  fast: {kind: wire, mtu: 9000, offload: tunnel, rate: 2.5Gbit, delay: 200us, cpus: 8, cpu_share: 12.5%, pinned: false, queues: 4, links: 2}
 workloads:
   up:
     kind: tcp_stream
@@ -161,7 +161,7 @@ notes: [one, two]
 		NoDelay: true, Sendfile: true, Rate: 4e9, IPVersion: 6,
 	}
 	ask := Workload{Name: "ask", Kind: UDPRR, Streams: 1, Request: 100, Response: 1024, IPVersion: 4}
-	fast := Fabric{Name: "fast", Kind: Wire, MTU: 9000, Offload: OffloadTunnel, Rate: 25e8, Delay: 200 * time.Microsecond, CPUs: 8, CPUShare: 0.125, Queues: 4, Links: 2}
+	fast := Fabric{Name: "fast", Kind: Wire, MTU: 9000, Offload: OffloadTunnel, Rate: 25e8, Delay: 200 * time.Microsecond, CPUs: 8, CPUShare: 0.125, Unpinned: true, Queues: 4, Links: 2}
 	quiet := fast
 	quiet.NoCoalescing = true // request/response
 	want := &Plan{

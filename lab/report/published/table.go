@@ -255,7 +255,7 @@ func whyNoFigure(b *verdicts.Judge, id string, m sample.Metric) string {
 		return b.Lacks(id)
 	}
 	if _, ok := c.Summary[m]; !ok {
-		return "not measured"
+		return "not measured" + verdicts.NotPinned(c.Scenario, m)
 	}
 	return ""
 }

@@ -66,6 +66,9 @@ func (b *Judge) observe(h *suite.Hypothesis, subject string, level float64) (mod
 	}
 	o.Figure = &figure
 	about := sentence(model.Hypothesis{Hypothesis: *h}, subject, figure)
+	if h.Spread {
+		about += b.spreads(h, subject)
+	}
 	if need := stats.MinimumTrials(level); figure.N < need {
 		return o, fmt.Sprintf("%s in %s, too few to judge by: %d are needed", about, phrase.Count(figure.N, "trial"), need)
 	}
@@ -118,7 +121,7 @@ func (b *Judge) lacksFigures(h *suite.Hypothesis, subject string) string {
 		}
 		for _, m := range []string{h.Metric, h.Over} {
 			if m != "" && len(b.Cells[id].Values[sample.Metric(m)]) == 0 {
-				return fmt.Sprintf("%s was not measured in %s", sample.Metric(m).Label(), id)
+				return fmt.Sprintf("%s was not measured in %s%s", sample.Metric(m).Label(), id, NotPinned(b.Cells[id].Scenario, sample.Metric(m)))
 			}
 		}
 	}
@@ -141,6 +144,8 @@ func (b *Judge) hypothesisFigure(h *suite.Hypothesis, subject string, level floa
 			return quantity.Interval{}, fmt.Sprintf("%s of %s has no interval: %v", m.Label(), subject, err)
 		}
 		return quantity.Interval(iv), ""
+	case h.Spread:
+		estimate = b.spread
 	case h.Difference:
 		estimate = b.difference
 	}
@@ -157,11 +162,25 @@ func (b *Judge) hypothesisFigure(h *suite.Hypothesis, subject string, level floa
 	return quantity.Interval(e.Interval), ""
 }
 
+// spreads returns the coefficients of variation of subject and baseline, of which the figure is the
+// ratio: ": 4.1 % beside 10 %".
+func (b *Judge) spreads(h *suite.Hypothesis, subject string) string {
+	m := sample.Metric(h.Metric)
+	over, under, _ := Pair(b.Cells[subject], m, b.Cells[h.Baseline], m)
+	var cvs [2]float64
+	for i, xs := range [][]float64{over, under} {
+		cvs[i], _, _ = stats.CoefficientOfVariation(xs) // hypothesisFigure has returned its errors
+	}
+	return fmt.Sprintf(": %.2g %% beside %.2g %%", 100*cvs[0], 100*cvs[1])
+}
+
 // sentence states the figure of a subject: "throughput of b/stream is 0.98× [0.97, 0.99]
 // that of a/stream".
 func sentence(h model.Hypothesis, subject string, figure quantity.Interval) string {
 	m, text := sample.Metric(h.Metric), h.FigureText(figure)
 	switch {
+	case h.Spread:
+		return fmt.Sprintf("spread (coefficient of variation) of %s over the trials of %s is %s that of %s", m.Label(), subject, text, h.Baseline)
 	case h.Over != "":
 		return fmt.Sprintf("%s of %s is %s its %s", m.Label(), subject, text, sample.Metric(h.Over).Label())
 	case h.Difference:

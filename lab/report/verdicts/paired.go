@@ -80,6 +80,12 @@ func (b *Judge) difference(over, under []float64, level float64) (stats.Estimate
 	return b.looked(stats.Difference(over, under, b.level(level)))
 }
 
+// spread is ratio, but of the coefficients of variation.
+func (b *Judge) spread(over, under []float64, level float64) (stats.Estimate, bool, error) {
+	iv, ok, err := stats.SpreadRatio(over, under, b.level(level))
+	return b.looked(stats.Estimate{Interval: iv}, ok, err)
+}
+
 func (b *Judge) looked(e stats.Estimate, ok bool, err error) (stats.Estimate, bool, error) {
 	if b.Plan.Stop.Precision > 0 {
 		e = e.AfterLooks()

@@ -35,6 +35,14 @@ func OfSide(m sample.Metric) bool {
 	return m.Side() != "" && m != sample.SenderThroughput && m != sample.ReceiverThroughput || m == sample.Capacity
 }
 
+// NotPinned returns ": the nodes are not pinned" if a scenario therefore lacks a metric; else "".
+func NotPinned(sc *suite.Scenario, m sample.Metric) string {
+	if sc.Fabric.Unpinned && OfSide(m) {
+		return ": the nodes are not pinned"
+	}
+	return ""
+}
+
 // settle sets the corrected p-values and the verdicts. One family contains all
 // comparisons of the report and the steps of its ladders. It has each pair once.
 func (b *Judge) settle(all []*model.Comparison) {

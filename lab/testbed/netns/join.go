@@ -55,7 +55,11 @@ func (tb *Testbed) joinByWire(line []string) error {
 			if err := n.readyNIC(nic, l, w.objects.NicTransmit); err != nil {
 				return err
 			}
-			if err := w.space.SteerReceive(port, f.Queues, tb.wireCPUs(i)); err != nil {
+			steered := tb.wireCPUs(i)
+			if f.Unpinned && len(tb.layout.Wire) == 0 {
+				steered = nil // the work stays on the CPU that sends
+			}
+			if err := w.space.SteerReceive(port, f.Queues, steered); err != nil {
 				return err
 			}
 			segments[l] = append(segments[l], port)
@@ -140,10 +144,11 @@ func (n *node) readyNIC(nic string, link int, transmit *ebpf.Program) error {
 }
 
 // queueCPUs returns the sets of CPUs for the receive queues of the NIC on a link. Each set is
-// one CPU of the node. If the scheduler moves the queues, there is one set with all CPUs.
+// one CPU of the node. If the scheduler moves the queues, there is one set with all CPUs that
+// are allowed.
 func (n *node) queueCPUs(link int) (sets [][]int) {
-	if n.fabric.MovingQueues {
-		return [][]int{n.cpus}
+	if n.fabric.MovingQueues || n.fabric.Unpinned {
+		return [][]int{n.allowed}
 	}
 	for _, cpu := range rotated(n.cpus, link*n.fabric.Queues) {
 		sets = append(sets, []int{cpu})

@@ -70,8 +70,11 @@ func (x *Executor) up(ctx context.Context, spec testbed.Spec) (_ *Testbed, err e
 	if layout.Shared {
 		tb.warn = append(tb.warn, fmt.Sprintf("%d nodes share %d CPUs: their CPU figures cannot be told apart", spec.Nodes, len(x.CPUs)))
 	}
+	if spec.Fabric.Unpinned {
+		tb.warn = append(tb.warn, "the nodes are not pinned: programs of each node ran on the CPUs of all nodes, so the CPU time of a node is not known")
+	}
 	for i := range spec.Nodes {
-		n, err := newNode(spec.ID, i, layout.Nodes[i], spec.Fabric)
+		n, err := newNode(spec.ID, i, layout, spec.Fabric)
 		if err != nil {
 			return nil, err
 		}
@@ -218,6 +221,9 @@ func (tb *Testbed) Describe() string {
 	if f.CPUShare > 0 {
 		fmt.Fprintf(&b, ", %.3g %% of each node's CPU time", 100*f.CPUShare)
 	}
+	if f.Unpinned {
+		b.WriteString(", programs and NICs' threads of each node on the CPUs of all nodes")
+	}
 	if f.Links > 1 {
 		fmt.Fprintf(&b, ", %d links", f.Links)
 	}
@@ -305,7 +311,8 @@ func (n *node) Attachment() agent.AttachArgs {
 		Fabric:    n.uplinks(),
 		Underlay:  n.underlay,
 		MTU:       n.fabric.MTU,
-		CPUs:      n.cpus,
+		CPUs:      n.allowed,
+		Unpinned:  n.fabric.Unpinned,
 		Steer:     n.steer,
 	}
 	if n.team != nil {

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -16,13 +17,15 @@ import (
 	"windtunnel/lab/child"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
+	"windtunnel/lab/testbed"
 )
 
 // node is a compute node with a network namespace, CPUs and an agent.
 type node struct {
 	index   int
 	space   *space.Space
-	cpus    []int
+	cpus    []int // separate ones
+	allowed []int // on which the node's programs may run: cpus, or those of all nodes
 	fabric  suite.Fabric
 	team    *team // nil where links are not bonded
 	agent   *agent.Client
@@ -34,12 +37,15 @@ type node struct {
 	steer    bool
 }
 
-func newNode(id string, index int, cpus []int, f suite.Fabric) (*node, error) {
+func newNode(id string, index int, layout testbed.Layout, f suite.Fabric) (*node, error) {
 	s, err := space.Create(nodeSpace(id, index))
 	if err != nil {
 		return nil, err
 	}
-	n := &node{index: index, space: s, cpus: cpus, fabric: f}
+	n := &node{index: index, space: s, cpus: layout.Nodes[index], allowed: layout.Nodes[index], fabric: f}
+	if f.Unpinned {
+		n.allowed = slices.Compact(slices.Sorted(slices.Values(slices.Concat(layout.Nodes...))))
+	}
 	if err := s.Node(); err != nil {
 		return nil, errors.Join(err, n.release(context.Background()), n.remove())
 	}
@@ -103,12 +109,12 @@ func (n *node) route(nodes int) error {
 	return nil
 }
 
-// startAgent starts the agent in the node's namespace and on its CPUs.
+// startAgent starts the agent in the node's namespace and on the CPUs that are allowed.
 func (n *node) startAgent(ctx context.Context, argv []string) error {
 	cmd := child.Command(context.Background(), argv, "GOMAXPROCS=2", "GOGC=400")
 	cmd.Stderr = os.Stderr
 	var err error
-	n.process, err = child.StartPiped(cmd, func(cmd *exec.Cmd) error { return startOn(n.space, n.cpus, cmd) })
+	n.process, err = child.StartPiped(cmd, func(cmd *exec.Cmd) error { return startOn(n.space, n.allowed, cmd) })
 	if err != nil {
 		return fmt.Errorf("start the agent of node %s: %w", n.Name(), err)
 	}
@@ -121,8 +127,8 @@ func (n *node) startAgent(ctx context.Context, argv []string) error {
 	if n.hello, err = n.agent.Hello(ctx); err != nil {
 		return fmt.Errorf("start the agent of node %s: %w", n.Name(), err)
 	}
-	if len(n.hello.CPUs) != len(n.cpus) {
-		return fmt.Errorf("the agent of node %s runs on CPUs %v, not on %v: a cpuset forbids it", n.Name(), n.hello.CPUs, n.cpus)
+	if len(n.hello.CPUs) != len(n.allowed) {
+		return fmt.Errorf("the agent of node %s runs on CPUs %v, not on %v: a cpuset forbids it", n.Name(), n.hello.CPUs, n.allowed)
 	}
 	return nil
 }

@@ -145,7 +145,7 @@ func Offers(f suite.Fabric, network string) error {
 		what  string
 	}{
 		{f.RxChecksum != suite.RxChecksumAll, "checksums that NICs verify"}, {f.Rate > 0, "a rate"}, {f.Delay > 0, "a delay"}, {f.Loss > 0, "a loss"}, {f.Links > 1, "parallel links"}, {f.Cut > 0, "a link that is cut"},
-		{f.Queues > 1, "a number of queues"}, {f.Steering != suite.ByFlow, "a choice of queues"}, {f.MovingQueues, "queues that move"}, {f.CPUShare > 0, "a share of CPU time"},
+		{f.Queues > 1, "a number of queues"}, {f.Steering != suite.ByFlow, "a choice of queues"}, {f.MovingQueues, "queues that move"}, {f.CPUShare > 0, "a share of CPU time"}, {f.Unpinned, "nodes that are not pinned"},
 	} {
 		if lack.asked {
 			return fmt.Errorf("its fabric has %s, which %s does not offer", lack.what, network)
