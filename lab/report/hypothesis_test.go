@@ -199,6 +199,7 @@ func TestHypothesisComparesSpreads(t *testing.T) {
 		{one, wide, model.Refuted, "outside <= 1."},
 		{one, again, model.Undecided, "partly within <= 1."},
 		{wide[:5], one[:5], model.Undecided, "in 5 trials, too few to judge by: 6 are needed."},
+		{wide[:2], one[:2], model.Undecided, "Throughput of b/stream and a/stream has no ratio in 2 trials."},
 		{spread2(10, 11), one, model.Undecided, "a ratio of spreads needs spreads above zero"},
 	} {
 		plan.Hypotheses = []suite.Hypothesis{{Spread: true, Metric: string(sample.Throughput), Baseline: "a/stream", Subjects: []string{"b/stream"}, High: 1, Printed: "<= 1"}}

@@ -157,7 +157,7 @@ func (b *Judge) hypothesisFigure(h *suite.Hypothesis, subject string, level floa
 		return quantity.Interval{}, fmt.Sprintf("%s: there is no ratio of %s, because %v", m.Label(), of, err)
 	}
 	if !ok {
-		return quantity.Interval{}, fmt.Sprintf("%s of %s has no ratio", m.Label(), of)
+		return quantity.Interval{}, fmt.Sprintf("%s of %s has no ratio in %s", m.Label(), of, phrase.Count(len(over), "trial"))
 	}
 	return quantity.Interval(e.Interval), ""
 }
