@@ -108,12 +108,13 @@ func (n *network) speaks6() bool {
 }
 
 func newCompiler(state model.Slice, node string, facts Facts, ids *IDs, last *Compiled) *compiler {
+	here := len(state.Ports) // these ports have the most entries of their tables
 	c := &compiler{
 		state: state, facts: facts, ids: ids, count: last.countPorts(state.All),
 		here: map[string]*network{}, nets: map[string]*network{}, peers: map[string]*tunnel{}, foreign: map[string]*tunnel{},
-		policies: map[string]*model.Policy{}, encaps: map[string]uint32{}, lacking: map[string]int{}, ignored: map[ExternalDestination]string{},
+		policies: map[string]*model.Policy{}, encaps: make(map[string]uint32, here), lacking: map[string]int{}, ignored: map[ExternalDestination]string{},
 		t: Tables{
-			Vifs: map[uint32]layout.Vif{}, Ports: map[uint32]string{}, VRFs: map[uint32]layout.VRF{}, Nexthops: map[uint32]layout.Nexthop{}, Members: map[layout.MemberKey]layout.Member{}, Names: map[uint32]string{}, Routes: make(map[RouteKey]layout.Route, last.size()),
+			Vifs: make(map[uint32]layout.Vif, here), Ports: make(map[uint32]string, here), VRFs: map[uint32]layout.VRF{}, Nexthops: make(map[uint32]layout.Nexthop, here), Members: map[layout.MemberKey]layout.Member{}, Names: make(map[uint32]string, here), Routes: make(map[RouteKey]layout.Route, last.size()),
 			Bridge: map[layout.BridgeKey]layout.BridgeEntry{}, ILM: map[uint32]layout.Target{}, VNIs: map[uint32]layout.Target{},
 			NATs: map[uint32]layout.NAT{}, Floatings: map[layout.FloatingKey]layout.Floating{}, Remotes: map[layout.Address]layout.Remote{}, Senders: map[layout.SenderKey]layout.Sender{}, Policies: map[uint32]Policy{},
 			Sets: Sets{Identities: map[RouteKey]layout.Identity{}, Allows: map[Allow]bool{}},

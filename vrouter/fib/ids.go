@@ -21,7 +21,7 @@ type IDs struct {
 type numbers struct {
 	byName map[string]uint32
 	taken  map[uint32]bool
-	used   map[string]bool // since the last Prune
+	used   map[uint32]bool // since the last Prune
 	next   uint32          // all smaller ids are in use
 }
 
@@ -36,7 +36,7 @@ func (n *numbers) free(name string, id uint32) {
 }
 
 func newNumbers() *numbers {
-	return &numbers{byName: map[string]uint32{}, taken: map[uint32]bool{}, used: map[string]bool{}, next: 1}
+	return &numbers{byName: map[string]uint32{}, taken: map[uint32]bool{}, used: map[uint32]bool{}, next: 1}
 }
 
 func (ids *IDs) kind(kind string) *numbers {
@@ -55,8 +55,8 @@ func (ids *IDs) kind(kind string) *numbers {
 // limit is the largest id; 0: unlimited. The result is false if all ids are in use.
 func (ids *IDs) get(kind, name string, limit uint32) (uint32, bool) {
 	n := ids.kind(kind)
-	n.used[name] = true
 	if id, ok := n.byName[name]; ok && (limit == 0 || id <= limit) {
+		n.used[id] = true
 		return id, true
 	} else if ok { // the limit was lowered: allocate another id
 		n.free(name, id)
@@ -68,6 +68,7 @@ func (ids *IDs) get(kind, name string, limit uint32) (uint32, bool) {
 		return 0, false
 	}
 	n.add(name, n.next)
+	n.used[n.next] = true
 	return n.next, true
 }
 
@@ -78,11 +79,11 @@ func (ids *IDs) get(kind, name string, limit uint32) (uint32, bool) {
 func (ids *IDs) Prune() {
 	for _, n := range ids.kinds {
 		for name, id := range n.byName {
-			if !n.used[name] {
+			if !n.used[id] {
 				n.free(name, id)
 			}
 		}
-		n.used = map[string]bool{}
+		clear(n.used)
 	}
 }
 

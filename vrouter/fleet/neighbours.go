@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"maps"
 	"net/netip"
 	"slices"
@@ -249,7 +250,7 @@ func (v *View) nearPort(p model.Port, replaced []model.Port) *neighbours {
 	}
 	for network := range v.hosts[p.Node] {
 		for _, o := range v.membersOn(network, p.Node) {
-			if samePlace(withInterface(*o).Attach, withInterface(p).Attach) {
+			if samePlace(&o.Attach, &p.Attach) {
 				n.addPort(o.Name)
 			}
 		}
@@ -258,6 +259,7 @@ func (v *View) nearPort(p model.Port, replaced []model.Port) *neighbours {
 }
 
 // samePlace reports whether two ports of a node may be attached at one place.
-func samePlace(a, b model.Attachment) bool {
-	return a.Host && b.Host || a.Device != "" && a.Device == b.Device || a.Netns != "" && a.Netns == b.Netns && a.Interface == b.Interface
+func samePlace(a, b *model.Attachment) bool {
+	return a.Host && b.Host || a.Device != "" && a.Device == b.Device ||
+		a.Netns != "" && a.Netns == b.Netns && cmp.Or(a.Interface, model.DefaultInterface) == cmp.Or(b.Interface, model.DefaultInterface)
 }
