@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
-	"os"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/prometheus/procfs"
 
 	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
@@ -49,6 +48,7 @@ func TestManyPortsOnANode(t *testing.T) {
 	client := api.Dial(a.config["socket"].(string))
 	defer client.Close()
 
+	_, before := processOf(t, a)
 	began := time.Now()
 	ports := make([]model.Port, many)
 	var adding sync.WaitGroup
@@ -71,13 +71,13 @@ func TestManyPortsOnANode(t *testing.T) {
 	}
 	added := time.Since(began)
 
-	memory := rss(t, a.agent.Process.Pid)
+	status, cpu := processOf(t, a)
 	a.kill(syscall.SIGKILL)
 	restarted := time.Now()
 	a.start() // it answers once it has made a pass over everything
 	s := answer(a, (*api.Client).Status)
 	equal := time.Since(restarted)
-	t.Logf("%d ports added in %v, the agent's memory %d MB; started anew it knew them all and had looked at each after %v", many, added.Round(time.Millisecond), memory>>20, equal.Round(time.Millisecond))
+	t.Logf("%d ports added in %v and %.1f s of the agent's CPU time, its memory %d MB; started anew it knew them all and had looked at each after %v", many, added.Round(time.Millisecond), cpu-before, status.VmRSS>>20, equal.Round(time.Millisecond))
 	if s.Ports != many || len(s.Problems) > 0 || s.Repairs != 0 {
 		t.Errorf("it has %d ports, %d repairs, problems %v", s.Ports, s.Repairs, s.Problems)
 	}
@@ -97,20 +97,16 @@ func TestManyPortsOnANode(t *testing.T) {
 	}
 }
 
-// rss is a process's memory in bytes.
-func rss(t *testing.T, pid int) int64 {
-	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	must.Succeed(t, err)
-	for line := range strings.Lines(string(text)) {
-		if rest, is := strings.CutPrefix(line, "VmRSS:"); is {
-			kb, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
-			must.Succeed(t, err)
-			return kb << 10
-		}
-	}
-	t.Fatal("no VmRSS")
-	return 0
+// processOf returns the status and the CPU time, in seconds, of an agent's process.
+func processOf(tb testing.TB, n *node) (procfs.ProcStatus, float64) {
+	tb.Helper()
+	p, err := procfs.NewProc(n.agent.Process.Pid)
+	must.Succeed(tb, err)
+	status, err := p.NewStatus()
+	must.Succeed(tb, err)
+	stat, err := p.Stat()
+	must.Succeed(tb, err)
+	return status, stat.CPUTime()
 }
 
 // fleetPortsVariable says how many ports a fleet has, of 100 on each node.
@@ -153,9 +149,11 @@ func TestAnAgentOfALargeFleet(t *testing.T) {
 		return nil
 	})
 	settled := time.Since(began)
+	own, _ := processOf(t, c)
+	withStore, _ := processOf(t, a)
 	b.namespace("new")
 	began = time.Now()
 	one[api.Port](c, "port", "add", "--name", "new", "--network", "n1", "--netns", b.name+"-new")
 	t.Logf("%d ports applied in %v, all there after %v; a port more takes %v; the agent's memory is %d MB, of the one with the store %d MB",
-		many, applied.Round(time.Millisecond), settled.Round(time.Millisecond), time.Since(began).Round(time.Millisecond), rss(t, c.agent.Process.Pid)>>20, rss(t, a.agent.Process.Pid)>>20)
+		many, applied.Round(time.Millisecond), settled.Round(time.Millisecond), time.Since(began).Round(time.Millisecond), own.VmRSS>>20, withStore.VmRSS>>20)
 }
