@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/netip"
 	"reflect"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -45,7 +44,6 @@ type bgpSessions struct {
 	last      resolved
 	savedAt   time.Time
 	savePause time.Duration
-	frugal    bool    // see saveMemory
 	saved     edition // of the paths on disk
 }
 
@@ -98,7 +96,6 @@ func (b *bgpSessions) external(s model.Slice, unreachable func(netip.Addr) strin
 			if next.paths, changes = b.speaker.ReceivedFor(here); changes == nil { // the networks import other targets
 				b.saved = edition{}
 			}
-			b.saveMemory()
 		}
 	}
 	for i := range next.paths {
@@ -128,16 +125,6 @@ func (b *bgpSessions) external(s model.Slice, unreachable func(netip.Addr) strin
 	b.last = next
 	b.setSite(site)
 	return next.routes
-}
-
-// saveMemory makes Go collect garbage more often while the speaker has very many paths, which would otherwise take
-// twice their memory.
-func (b *bgpSessions) saveMemory() {
-	const many = 100_000
-	if frugal := b.speaker.Count() > many; frugal != b.frugal {
-		b.frugal = frugal
-		debug.SetGCPercent(map[bool]int{true: 50, false: 100}[frugal])
-	}
 }
 
 // gone returns the next hops of the routes in use that no neighbour announces any more.

@@ -280,13 +280,6 @@ func (s *Speaker) lose(neighbor netip.Addr) {
 	s.changed(true)
 }
 
-// Count returns the number of paths that the neighbours announce.
-func (s *Speaker) Count() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.table.paths)
-}
-
 // Reaches reports whether a neighbour announces a path with a next hop.
 func (s *Speaker) Reaches(nextHop netip.Addr) bool {
 	s.mu.Lock()
