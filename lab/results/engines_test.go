@@ -177,14 +177,10 @@ func TestEnginesMeasureIntoOneStoreAndAKilledOneStops(t *testing.T) {
 		}
 	}
 	resumed := data.Run
-	if err := s.UpdateRun(resumed); err != nil {
-		t.Errorf("resume the run of the killed engine: %v", err)
-	}
+	must.Succeed(t, s.UpdateRun(resumed))
 	must.Equal(t, sample.Running, statuses(t, s)["killed"])
 	must.Succeed(t, s.Close())
-	if got := statuses(t, open(t, s.Path(), Options{ReadOnly: true}))["killed"]; got != sample.Stopped {
-		t.Errorf("the run of a closed store is %q, want %q", got, sample.Stopped)
-	}
+	must.Equal(t, sample.Stopped, statuses(t, open(t, s.Path(), Options{ReadOnly: true}))["killed"])
 }
 
 // measuringStore returns a store in which this process measures a run, and a sample of the run.
@@ -240,9 +236,7 @@ func TestAServerThatIsKilledAndRestartedDuringARunStoresEachSampleOnce(t *testin
 		t.Errorf("%d samples are in the store, %d of them different, want %d", len(data.Samples), len(times), total)
 	}
 	other := open(t, s.Path(), Options{})
-	if got := statuses(t, other)[run.ID]; got != sample.Running {
-		t.Errorf("after restarts of the server the run is %q, want %q", got, sample.Running)
-	}
+	must.Equal(t, sample.Running, statuses(t, other)[run.ID])
 	if err := other.UpdateRun(run); !errors.Is(err, ErrRunning) {
 		t.Errorf("another engine resumes the run: %v, want ErrRunning", err)
 	}
@@ -315,9 +309,7 @@ func TestAServerThatStaysUnreachableEndsTheWaitAndTheRunIsResumedLater(t *testin
 	_, err = Open(s.Path(), Options{})
 	must.Fail(t, err, "start the server")
 	must.Equal(t, 1, calls)
-	if err := s.Close(); err != nil {
-		t.Errorf("close: %v", err)
-	}
+	must.Succeed(t, s.Close())
 	must.Succeed(t, server.Up())
 	again := open(t, s.Path(), Options{})
 	must.Succeed(t, again.UpdateRun(run))

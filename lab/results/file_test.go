@@ -62,9 +62,7 @@ func TestAFullDiskIsAClearErrorAndStoredSamplesStay(t *testing.T) {
 	if _, err := s.AppendSample(run.ID, samples[stored]); err != nil {
 		t.Errorf("after space was freed: %v", err)
 	}
-	if err := s.Close(); err != nil {
-		t.Errorf("close: %v", err)
-	}
+	must.Succeed(t, s.Close())
 	if data, err := open(t, path, Options{}).Load(""); err != nil || len(data.Samples) != stored+1 {
 		t.Errorf("reopened: %v, want %d samples", err, stored+1)
 	}
@@ -187,8 +185,7 @@ func TestDamagedFileIsAClearErrorAndStaysAsItIs(t *testing.T) {
 	run, plan, samples := reporttest.Sized(3)
 	fill(t, s, run, plan, samples)
 	must.Succeed(t, s.Close())
-	raw, err := os.ReadFile(s.Path())
-	must.Succeed(t, err)
+	raw := must.Get(os.ReadFile(s.Path()))(t)
 	for i := 4096; i < len(raw); i++ { // all but the first page
 		raw[i] ^= 0x5a
 	}

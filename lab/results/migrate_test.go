@@ -111,8 +111,7 @@ func withConn(t *testing.T, s *Store, f func(*sql.Conn)) {
 // not change the store. After it was opened for writing, it can be read.
 func TestStoreOfTheFirstVersionIsMigratedByAWriter(t *testing.T) {
 	path := filepath.Join(t.TempDir(), fileName)
-	db, err := sql.Open("sqlite", path)
-	must.Succeed(t, err)
+	db := must.Get(sql.Open("sqlite", path))(t)
 	steps := must.Get(readMigrations())(t)
 	conn := must.Get(db.Conn(context.Background()))(t)
 	must.Succeed(t, (&Store{dialect: sqliteFile(path)}).migrate(context.Background(), conn, steps[:1]))

@@ -198,12 +198,8 @@ func TestASchemaBesideAnotherProgramIsAStoreOfItsOwn(t *testing.T) {
 	}
 	must.Succeed(t, stores[0].Close())
 	again := open(t, stores[0].Path(), Options{ReadOnly: true})
-	if got := statuses(t, again)[run.ID]; got != sample.Stopped {
-		t.Errorf("the run of the closed store is %q, want %q", got, sample.Stopped)
-	}
-	if got := statuses(t, stores[1])[run.ID]; got != sample.Running {
-		t.Errorf("the run of the open store is %q, want %q", got, sample.Running)
-	}
+	must.Equal(t, sample.Stopped, statuses(t, again)[run.ID])
+	must.Equal(t, sample.Running, statuses(t, stores[1])[run.ID])
 }
 
 func TestWrongServersAreClearErrorsWithoutThePassword(t *testing.T) {

@@ -82,8 +82,7 @@ func testProgressAndHeadOfAnUnknownRun(t *testing.T, b backend) {
 // A query that finds samples by their ID alone would read the rows of all other runs.
 func TestProgressFindsSamplesByTheirRun(t *testing.T) {
 	s := fresh(t)
-	rows, err := s.db.Query("EXPLAIN QUERY PLAN SELECT id, series_json FROM sample WHERE run_id = 'a' AND +id > 5 ORDER BY +id")
-	must.Succeed(t, err)
+	rows := must.Get(s.db.Query("EXPLAIN QUERY PLAN SELECT id, series_json FROM sample WHERE run_id = 'a' AND +id > 5 ORDER BY +id"))(t)
 	defer rows.Close()
 	found := false
 	for rows.Next() {

@@ -26,8 +26,7 @@ const socketName = ".s.PGSQL.5432"
 
 func startProxy(t *testing.T, to string) *proxy {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "wt-pg-") // the path of a socket must be short
-	must.Succeed(t, err)
+	dir := must.Get(os.MkdirTemp("", "wt-pg-"))(t) // the path of a socket must be short
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	l := must.Get(net.Listen("unix", filepath.Join(dir, socketName)))(t)
 	t.Cleanup(func() { _ = l.Close() })
@@ -76,16 +75,13 @@ func TestASampleWhoseCommitWasNotConfirmedIsStoredOnce(t *testing.T) {
 	run.Status = sample.Running
 	must.Succeed(t, s.CreateRun(run, plan))
 	p.drop.Store(true)
-	id, err := s.AppendSample(run.ID, samples[0])
-	must.Succeed(t, err)
+	id := must.Get(s.AppendSample(run.ID, samples[0]))(t)
 	if p.drop.Load() {
 		t.Fatal("the proxy saw no commit, so that the test tests nothing")
 	}
 	p.drop.Store(true)
 	run.Status = sample.Complete
-	if err := s.UpdateRun(run); err != nil {
-		t.Errorf("update: %v", err)
-	}
+	must.Succeed(t, s.UpdateRun(run))
 	data, err := open(t, place, Options{ReadOnly: true}).Load("")
 	if err != nil || len(data.Samples) != 1 || data.IDs[0] != id || data.Run.Status != sample.Complete {
 		t.Errorf("%+v, %v, want one sample with ID %d of a complete run", data, err, id)

@@ -129,9 +129,7 @@ func TestALiveViewInABrowserGrowsAndEnds(t *testing.T) {
 	p.Until(t, `document.getElementById('count').textContent`, "8 of 48 trials measured")
 	p.Until(t, `String(document.querySelectorAll('#lines li').length)`, "8")
 	p.Until(t, `String(document.getElementById('bar').value)`, "8")
-	if got := browsertest.Eval[string](t, p, `document.querySelector('#lines li b').textContent`); got != samples[7].Scenario {
-		t.Errorf("the first line is about %s, want the newest attempt, of %s", got, samples[7].Scenario)
-	}
+	must.Equal(t, samples[7].Scenario, browsertest.Eval[string](t, p, `document.querySelector('#lines li b').textContent`))
 	must.Equal(t, 9, browsertest.Eval[int](t, p, `document.querySelectorAll('#rows tr').length`))
 	running.Status, running.Finished = sample.Complete, running.Started.Add(time.Hour)
 	must.Succeed(t, writer.UpdateRun(running))

@@ -209,9 +209,7 @@ func TestTheServerEndsWithOpenStreams(t *testing.T) {
 	next(t, events, "state")
 	get(t, at+"/").expect(t, "the list", http.StatusOK)
 	began := time.Now()
-	if err := end(); err != nil {
-		t.Errorf("the server ends with %v", err)
-	}
+	must.Succeed(t, end())
 	// The bound is wide for a busy machine; the server's own is graceTime.
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("the server ended after %v", took)

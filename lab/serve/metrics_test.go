@@ -93,9 +93,7 @@ func TestMetricsOfAnEmptyStoreAndOfStrangeNames(t *testing.T) {
 	get(t, at+"/").expect(t, "the list of an empty store", http.StatusOK, "There is no run")
 	get(t, at+"/trend").expect(t, "trends of an empty store", http.StatusOK, "The store has no run")
 	get(t, at+"/runs/latest").expect(t, "the latest of no runs", http.StatusNotFound, "no run yet")
-	if body := get(t, at+"/api/runs").body; body != "[]\n" {
-		t.Errorf("the list of an empty store as JSON is %q, want []", body)
-	}
+	must.Equal(t, "[]\n", get(t, at+"/api/runs").body)
 	run, plan, samples := reporttest.Sample()
 	run.Suite, run.Environment.Hostname = "sp\"a\\ce\n{é}", "lab"
 	put(t, writer, run, plan, samples)

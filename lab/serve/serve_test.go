@@ -354,9 +354,7 @@ func TestPagesAreKeptUntilTheirRunsChange(t *testing.T) {
 	for _, path := range paths {
 		get(t, at+path).expect(t, path, http.StatusOK)
 	}
-	if n := s.kept.Len(); n != 4 {
-		t.Errorf("%d pages are kept after the same requests, want 4", n)
-	}
+	must.Equal(t, 4, s.kept.Len())
 	_, _, samples := reporttest.Sample()
 	must.Get(writer.AppendSample(running.ID, samples[5]))(t)
 	run, _, samples := later(2, 0.5)

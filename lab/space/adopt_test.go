@@ -79,9 +79,7 @@ func TestDeletingTheNameOfAnAdoptedNamespaceLeavesItsFile(t *testing.T) {
 	if _, err := os.Lstat(filepath.Join(Dir, s.Name)); !os.IsNotExist(err) {
 		t.Errorf("the name is still there: %v", err)
 	}
-	if got, want := boundInode(t, other.Name), inodeOf(t, other); got != want {
-		t.Errorf("the other's own name leads to %d, want %d", got, want)
-	}
+	must.Equal(t, inodeOf(t, other), boundInode(t, other.Name))
 }
 
 func TestAFileThatIsNotANamespaceIsNotAdopted(t *testing.T) {

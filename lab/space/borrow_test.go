@@ -114,9 +114,7 @@ func assertRemoved(t *testing.T, host, node *Space) {
 			t.Errorf("%s is left (%v)", path, err)
 		}
 	}
-	if err := remove(host, node); err != nil {
-		t.Errorf("the next call: %v", err)
-	}
+	must.Succeed(t, remove(host, node))
 }
 
 // assertNames requires an error that has each of the texts.
@@ -164,9 +162,7 @@ echo 1234 > /proc/sys/net/ipv6/neigh/data/retrans_time_ms`,
 			before := deviceState(t, host)
 			lend(t, host, node)
 			run(t, node, "ip link set data mtu 1300")
-			if err := remove(host, node); err != nil {
-				t.Error(err)
-			}
+			must.Succeed(t, remove(host, node))
 			assertState(t, host, before)
 		})
 	}

@@ -126,9 +126,7 @@ func TestErrorsNameDeviceAndNamespace(t *testing.T) {
 	} {
 		must.Fail(t, err, "nodev", s.Name)
 	}
-	if err := s.Remove("nodev"); err != nil {
-		t.Errorf("removing what is not there: %v", err)
-	}
+	must.Succeed(t, s.Remove("nodev"))
 	current, err := Open("")
 	must.Succeed(t, err)
 	defer current.Close()

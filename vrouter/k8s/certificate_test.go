@@ -21,8 +21,7 @@ import (
 func TestAPodGetsTheCertificateOfItsNode(t *testing.T) {
 	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	request := func(node string) []byte {
-		raw, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: node}}, key)
-		must.Succeed(t, err)
+		raw := must.Get(x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: node}}, key))(t)
 		return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: raw})
 	}
 	block, _ := pem.Decode(request("n1"))

@@ -401,9 +401,7 @@ func (k *installation) testOtherPlugin(t *testing.T) {
 	k.await("an event names the file", func() bool {
 		return strings.Contains(k.kubectl("", "describe", "node", n.Name), "the CNI configuration "+other+" comes before")
 	})
-	if said := k.kubectl("", "get", "events", "--field-selector=reason="+otherPlugin, "-o", "jsonpath={.items[*].involvedObject.name}"); said != n.Name {
-		t.Errorf("events %q, want one of %s", said, n.Name)
-	}
+	must.Equal(t, n.Name, k.kubectl("", "get", "events", "--field-selector=reason="+otherPlugin, "-o", "jsonpath={.items[*].involvedObject.name}"))
 	k.kubectl("", "-n", Namespace, "rollout", "status", "daemonset/"+NodeName, "--timeout=60s")
 }
 

@@ -44,10 +44,8 @@ func (k *controlled) kubectl(stdin string, args ...string) string {
 
 // follow keeps a copy of the store until the end of the test.
 func (k *controlled) follow() {
-	a, err := store.ParseAddress("etcd+insecure://127.0.0.1:2379")
-	must.Succeed(k.T, err)
-	s, err := store.OpenEtcd(a, store.TLS{}, func(ctx context.Context, address string) (net.Conn, error) { return k.Dial(ctx, "tcp", address) })
-	must.Succeed(k.T, err)
+	a := must.Get(store.ParseAddress("etcd+insecure://127.0.0.1:2379"))(k.T)
+	s := must.Get(store.OpenEtcd(a, store.TLS{}, func(ctx context.Context, address string) (net.Conn, error) { return k.Dial(ctx, "tcp", address) }))(k.T)
 	k.fleet = fleet.New(s, fleet.Options{})
 	ctx, end := context.WithCancel(k.ctx)
 	ended := make(chan error, 1)

@@ -27,12 +27,11 @@ func unsentEvents(t *testing.T) *events {
 
 func slimmed(t *testing.T, uid types.UID, hash, version string, phase corev1.PodPhase) *corev1.Pod {
 	t.Helper()
-	o, err := slimPod(&corev1.Pod{
+	o := must.Get(slimPod(&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: uid, ResourceVersion: version, Labels: map[string]string{"app": "web"}, Annotations: map[string]string{configHash: hash, "version": version}},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{Name: "http", Protocol: corev1.ProtocolTCP, ContainerPort: 80}}}}},
 		Status:     corev1.PodStatus{Phase: phase},
-	})
-	must.Succeed(t, err)
+	}))(t)
 	return o.(*corev1.Pod)
 }
 

@@ -19,8 +19,7 @@ func TestAClusterWithoutPodCIDRs(t *testing.T) {
 	authority := must.Get(openAuthority(dir))(t)
 	files := map[string][2]string{}
 	for name, address := range map[string]string{"server": testcluster.MasterAddress, "node": ""} {
-		p, err := sign(authority, name, strings.Fields(address)...)
-		must.Succeed(t, err)
+		p := must.Get(sign(authority, name, strings.Fields(address)...))(t)
 		cert, key, err := p.write(dir, name)
 		must.Succeed(t, err)
 		files[name] = [2]string{cert, key}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"windtunnel/internal/lists"
 	"windtunnel/internal/phrase"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/k8s/netpol"
@@ -235,10 +236,7 @@ func (p *policies) denial(port string, d model.Direction, remote netip.Addr, pro
 		return "which is closed: the NetworkPolicies need more map entries than the node has room for"
 	}
 	denied, by := p.compiler.Denial(netpol.Flow{Endpoint: port, Egress: egress, Remote: remote, Protocol: protocol, Port: destination})
-	var names []string
-	for _, n := range by {
-		names = append(names, n.Namespace+"/"+n.Name)
-	}
+	names := lists.Map(by, func(n netpol.Name) string { return n.Namespace + "/" + n.Name })
 	switch {
 	case !denied:
 		return ""

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"windtunnel/internal/lists"
 	"windtunnel/vrouter/k8s/netpol"
 	"windtunnel/vrouter/service"
 )
@@ -114,11 +115,8 @@ func watchList(ctx context.Context, log *slog.Logger, list cache.ListerWatcher, 
 	return informer, err
 }
 
-func listed[T any](i cache.SharedInformer) (all []T) {
-	for _, o := range i.GetStore().List() {
-		all = append(all, o.(T))
-	}
-	return all
+func listed[T any](i cache.SharedInformer) []T {
+	return lists.Map(i.GetStore().List(), func(o any) T { return o.(T) })
 }
 
 func slimMeta(m metav1.ObjectMeta, label string) metav1.ObjectMeta {

@@ -62,14 +62,10 @@ func TestAClusterThatLosesMembers(t *testing.T) {
 		}
 	}()
 	c.Kill(0)
-	if err := write("k/without m0"); err != nil {
-		t.Errorf("one of three was killed: %v", err)
-	}
+	must.Succeed(t, write("k/without m0"))
 	c.StartMember(0)
 	c.CutOff(1)
-	if err := write("k/without m1"); err != nil {
-		t.Errorf("one of three was cut off: %v", err)
-	}
+	must.Succeed(t, write("k/without m1"))
 	c.Rejoin(1)
 	must.Succeed(t, write("k/whole again"))
 	var got Image
@@ -159,9 +155,7 @@ func TestOnlyClientsWithACertificateConnect(t *testing.T) {
 		_, err := s.Commit(ctx, Commit{Put: put("a", "b")})
 		return err
 	}
-	if err := write(connect(t, c, "etcd", right)); err != nil {
-		t.Errorf("with the right files: %v", err)
-	}
+	must.Succeed(t, write(connect(t, c, "etcd", right)))
 	refused := func(s *Etcd, what string, want ...string) {
 		t.Helper()
 		err := write(s)
@@ -198,9 +192,7 @@ func TestOnlyClientsWithACertificateConnect(t *testing.T) {
 	ours.Server(t, "192.0.2.1")
 	refused(connect(t, c, "etcd", right), "of a member whose certificate has another address", address, "192.0.2.1", "certificate of the member")
 	ours.Server(t, address)
-	if err := write(connect(t, c, "etcd", right)); err != nil {
-		t.Errorf("after the member's certificate is right again: %v", err)
-	}
+	must.Succeed(t, write(connect(t, c, "etcd", right)))
 	plain := storetest.Start(t, 1, nil)
 	refused(connect(t, plain, "etcd", TLS{}), "with TLS of a member without TLS", "etcd+insecure://")
 	// A member without TLS ends the connection with plain text, an end of file, or a reset.

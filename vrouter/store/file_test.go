@@ -170,8 +170,7 @@ func stored(t *testing.T, keys int) string {
 func TestADamagedFileIsAnErrorAndNotANewStore(t *testing.T) {
 	const keys = 2000
 	whole := stored(t, keys)
-	data, err := os.ReadFile(whole)
-	must.Succeed(t, err)
+	data := must.Get(os.ReadFile(whole))(t)
 	page := os.Getpagesize()
 	used := len(bytes.TrimRight(data, "\x00")) // bbolt makes the file larger in advance
 	data = data[:(used+page-1)/page*page]
@@ -272,8 +271,7 @@ func TestADamagedEmbeddedStoreIsAnError(t *testing.T) {
 	if !IsNewEmbedded(dir) {
 		t.Error("a directory without data is not new")
 	}
-	s, err := OpenEmbedded(EmbeddedOptions{Dir: dir})
-	must.Succeed(t, err)
+	s := must.Get(OpenEmbedded(EmbeddedOptions{Dir: dir}))(t)
 	commit(t, s, Commit{Put: put("a", "b")})
 	if err := s.Close(); err != nil || IsNewEmbedded(dir) {
 		t.Fatalf("the store is closed with %v, and new: %v", err, IsNewEmbedded(dir))

@@ -47,8 +47,7 @@ func TestANodeDoesNotUseAnAdministratorsRequests(t *testing.T) {
 	lease := clientv3.LeaseID(got.Kvs[0].Lease)
 
 	for _, user := range []string{"b", "stranger"} {
-		e, err := OpenEtcd(a, as(user), nil)
-		must.Succeed(t, err)
+		e := must.Get(OpenEtcd(a, as(user), nil))(t)
 		defer e.Close()
 		x, at := e.client, "https://"+listen
 		for what, try := range map[string]func() error{
@@ -102,8 +101,7 @@ func TestANodeDoesNotUseAnAdministratorsRequests(t *testing.T) {
 		}
 		tls := must.Get(as(user).config(a))(t)
 		h := http.Client{Transport: &http.Transport{TLSClientConfig: tls, DisableKeepAlives: true}}
-		answer, err := h.Post(at+"/v3/kv/put", "application/json", strings.NewReader(`{"key": "L3Zyb3V0ZXIvbmV0d29ya3Mveg==", "value": "eA=="}`))
-		must.Succeed(t, err)
+		answer := must.Get(h.Post(at+"/v3/kv/put", "application/json", strings.NewReader(`{"key": "L3Zyb3V0ZXIvbmV0d29ya3Mveg==", "value": "eA=="}`)))(t)
 		answer.Body.Close()
 		if answer.StatusCode == http.StatusOK {
 			t.Errorf("user %s writes a network over HTTP", user)

@@ -292,9 +292,7 @@ func TestAReopenedStoreHasItsEntriesAndRevisions(t *testing.T) {
 			must.Succeed(t, err)
 			commit(t, s, Commit{Put: put("gone", "1")})
 			kept := commit(t, s, Commit{Put: put("a", "1"), Delete: []string{"gone"}})
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
+			must.Succeed(t, s.Close())
 			if s, err = open(); err != nil {
 				t.Fatal(err)
 			}

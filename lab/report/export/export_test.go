@@ -127,8 +127,7 @@ func TestCSVKeepsMetricsItDoesNotKnowAndQuotesText(t *testing.T) {
 	plan := suite.Plan{Scenarios: []suite.Scenario{{ID: "a/stream"}, {ID: "b/stream"}}}
 	samples := []sample.Sample{{Scenario: "a/stream", Metrics: sample.Metrics{"zebra_count": 4}}}
 	samples = append(samples, sample.Sample{Scenario: "b/stream", Failure: &sample.Failure{Kind: sample.ToolFailed, Message: "said \"no\",\nthen ended"}})
-	rows, err := csv.NewReader(strings.NewReader(written(t, WriteCSV, report.Build(sample.Run{}, plan, samples)))).ReadAll()
-	must.Succeed(t, err)
+	rows := must.Get(csv.NewReader(strings.NewReader(written(t, WriteCSV, report.Build(sample.Run{}, plan, samples)))).ReadAll())(t)
 	last := len(rows[0]) - 1
 	if rows[0][last] != "zebra_count" || rows[1][last] != "4" || rows[2][last] != "" {
 		t.Errorf("last column %q %q %q", rows[0][last], rows[1][last], rows[2][last])
@@ -161,9 +160,7 @@ func TestBenchfmtIsReadByBenchstatsReader(t *testing.T) {
 		}
 	}
 	must.Succeed(t, reader.Err())
-	if results != 8*6-1 {
-		t.Errorf("%d results, want one for each of the 47 trials that count", results)
-	}
+	must.Equal(t, 8*6-1, results)
 	if names["Stream/system=bridge-colocated/tool=builtin/offload=tcp"] != 6 || names["Rr/system=vxlan/tool=builtin/offload=tcp"] != 5 || len(names) != 8 {
 		t.Errorf("names %v", names)
 	}

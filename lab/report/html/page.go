@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"windtunnel/internal/lists"
 	"windtunnel/lab/report/document"
 )
 
@@ -89,11 +90,8 @@ func pageSections(list []document.Section) (sections []section, err error) {
 }
 
 // Subsections returns the next level of sections below this one.
-func (s section) Subsections() (list []section) {
-	for _, sub := range s.Sections {
-		list = append(list, section{sub, s.Level + 1})
-	}
-	return list
+func (s section) Subsections() []section {
+	return lists.Map(s.Sections, func(sub document.Section) section { return section{sub, s.Level + 1} })
 }
 
 // Anchor returns the ID of the section's heading.

@@ -158,9 +158,7 @@ func TestComparisonAndTrendInABrowser(t *testing.T) {
 					}
 				}
 			}
-			if got := browsertest.Eval[int](t, p, `[...document.querySelectorAll('.chart')].filter(c => c.querySelectorAll('svg path, svg text').length > 10).length`); got != c.charts {
-				t.Errorf("%d charts are drawn, want %d", got, c.charts)
-			}
+			must.Equal(t, c.charts, browsertest.Eval[int](t, p, `[...document.querySelectorAll('.chart')].filter(c => c.querySelectorAll('svg path, svg text').length > 10).length`))
 			// The tooltip of every datum is HTML that the page makes from names.
 			browsertest.Eval[int](t, p, `[...document.querySelectorAll('.chart')].map(c => {
 				const chart = echarts.getInstanceByDom(c);

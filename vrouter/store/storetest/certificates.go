@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"windtunnel/internal/lists"
 	"windtunnel/internal/must"
 )
 
@@ -45,10 +46,7 @@ func (c *Certificates) Client(tb testing.TB, name string) (cert, key string) {
 // handshake.
 func (c *Certificates) Server(tb testing.TB, addresses ...string) {
 	tb.Helper()
-	var ips []net.IP
-	for _, a := range addresses {
-		ips = append(ips, net.ParseIP(a))
-	}
+	ips := lists.Map(addresses, net.ParseIP)
 	c.ServerCert, c.ServerKey = c.sign(tb, "server", ips)
 }
 

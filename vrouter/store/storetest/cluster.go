@@ -22,6 +22,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 
+	"windtunnel/internal/lists"
 	"windtunnel/internal/must"
 	"windtunnel/internal/netspace"
 )
@@ -117,11 +118,7 @@ func Start(tb testing.TB, members int, tls *Certificates) *Cluster {
 // Endpoints returns the HOST:PORT of the members, separated by commas, as in the
 // address of a store.
 func (c *Cluster) Endpoints() string {
-	var all []string
-	for _, m := range c.Members {
-		all = append(all, m.Address+":2379")
-	}
-	return strings.Join(all, ",")
+	return strings.Join(lists.Map(c.Members, func(m *Member) string { return m.Address + ":2379" }), ",")
 }
 
 // Connect connects a namespace to the hub by a veth pair, so that it reaches the
