@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"windtunnel/internal/cli"
-
 	"windtunnel/internal/phrase"
 	"windtunnel/internal/stopsignal"
 	"windtunnel/vrouter/agent"

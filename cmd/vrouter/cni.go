@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"windtunnel/internal/cli"
-
 	"windtunnel/vrouter/cni"
 )
 

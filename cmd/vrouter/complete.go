@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"windtunnel/internal/lists"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 )
@@ -69,10 +70,7 @@ var (
 func completeOwnPorts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return propose(func(ctx context.Context, c *api.Client) ([]string, error) {
 		rows, err := portRows(ctx, c, "", false)
-		var names []string
-		for _, r := range rows {
-			names = append(names, r.Name)
-		}
+		names := lists.Map(rows, func(r portRow) string { return r.Name })
 		return names, err
 	})
 }

@@ -188,8 +188,7 @@ func hasFile(sources map[string]string, name string) bool {
 // docs/security.md names every test in vrouter/e2e/attack*_test.go, and only tests that
 // exist.
 func TestTheTableOfAttacksNamesEveryTest(t *testing.T) {
-	text, err := os.ReadFile("../../docs/security.md")
-	must.Succeed(t, err)
+	text := must.Get(os.ReadFile("../../docs/security.md"))(t)
 	named := map[string]bool{}
 	for _, m := range regexp.MustCompile("`(Test[A-Za-z0-9]+)`").FindAllStringSubmatch(string(text), -1) {
 		named[m[1]] = true

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"windtunnel/internal/cli"
-
 	"windtunnel/internal/screen"
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/api"

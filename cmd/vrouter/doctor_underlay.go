@@ -8,6 +8,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"windtunnel/internal/lists"
 	"windtunnel/vrouter/agent"
 	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/agent/netdev"
@@ -46,10 +47,7 @@ func diagnoseUnderlay(c config.Config) []api.Finding {
 	if err != nil {
 		return []api.Finding{problem("", "find the underlay devices: %v", err)}
 	}
-	var findings []api.Finding
-	for _, m := range missing {
-		findings = append(findings, problem("", "%s", m))
-	}
+	findings := lists.Map(missing, func(m string) api.Finding { return problem("", "%s", m) })
 	if !known {
 		self.Encapsulations = model.DefaultEncapsulations
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"windtunnel/internal/cli"
+	"windtunnel/internal/lists"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
 )
@@ -115,10 +116,7 @@ func flowGetCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var texts []string
-			for _, f := range found {
-				texts = append(texts, inspect.FlowFields(f).String())
-			}
+			texts := lists.Map(found, func(f inspect.Flow) string { return inspect.FlowFields(f).String() })
 			return printAs(cmd.OutOrStdout(), output, found, strings.Join(texts, "\n"))
 		}),
 	}

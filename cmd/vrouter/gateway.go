@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/lists"
 	"windtunnel/internal/phrase"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
@@ -106,10 +107,7 @@ func gatewayTable(rows []model.Gateway) inspect.Table {
 		Columns: []inspect.Column{{Name: "Gateway"}, {Name: "Addresses", Least: 12}, {Name: "Encapsulation"}, {Name: "Networks", Least: 12}},
 	}
 	for _, g := range rows {
-		var networks []string
-		for _, n := range g.Networks {
-			networks = append(networks, n.Network)
-		}
+		networks := lists.Map(g.Networks, func(n model.GatewayNetwork) string { return n.Network })
 		t.Add(g.Name, joined(g.Addresses), string(g.Encapsulation), dash(strings.Join(networks, " ")))
 	}
 	return t

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"windtunnel/internal/cli"
-
 	"windtunnel/vrouter/agent"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/cni"

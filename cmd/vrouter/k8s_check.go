@@ -4,7 +4,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"windtunnel/internal/cli"
-
 	"windtunnel/vrouter/k8s"
 )
 

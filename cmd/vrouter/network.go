@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"windtunnel/internal/cli"
-
+	"windtunnel/internal/lists"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"
@@ -169,9 +169,6 @@ func dash(text string) string { return cmp.Or(text, "-") }
 
 // joined lists values, separated by blanks.
 func joined[E fmt.Stringer](all []E) string {
-	var words []string
-	for _, e := range all {
-		words = append(words, e.String())
-	}
+	words := lists.Map(all, E.String)
 	return dash(strings.Join(words, " "))
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"windtunnel/internal/cli"
-
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
 	"windtunnel/vrouter/model"

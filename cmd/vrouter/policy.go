@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"windtunnel/internal/lists"
 	"windtunnel/internal/phrase"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
@@ -111,10 +112,7 @@ func policyTable(rows []model.Policy) inspect.Table {
 		Columns: []inspect.Column{{Name: "Policy"}, {Name: "Rules", Least: 20}},
 	}
 	for _, p := range rows {
-		var rules []string
-		for _, r := range p.Rules {
-			rules = append(rules, ruleText(r))
-		}
+		rules := lists.Map(p.Rules, ruleText)
 		t.Add(p.Name, dash(strings.Join(rules, "; ")))
 	}
 	return t

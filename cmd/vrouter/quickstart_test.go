@@ -66,8 +66,7 @@ const tidy = `trap 'for c in [ab].yaml; do [ -e "$c" ] && vrouter remove --confi
 // buildProgram returns a directory with the program vrouter.
 func buildProgram(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "vr-qs") // short: sockets are in it
-	must.Succeed(t, err)
+	dir := must.Get(os.MkdirTemp("", "vr-qs"))(t) // short: sockets are in it
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	program := must.Get(testprogram.Build(dir, "vrouter"))(t)
 	return filepath.Dir(program)

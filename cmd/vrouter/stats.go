@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"windtunnel/internal/cli"
-
 	"windtunnel/internal/phrase"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"

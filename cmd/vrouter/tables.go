@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"windtunnel/internal/cli"
+	"windtunnel/internal/lists"
 	"windtunnel/internal/phrase"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/inspect"
@@ -85,10 +86,7 @@ func (l lister[T]) names(ctx context.Context, c *api.Client, vrf string) ([]stri
 		return nil, err
 	}
 	rows, err := l.rows(c, ctx, id)
-	var names []string
-	for _, r := range rows {
-		names = append(names, l.id(r))
-	}
+	names := lists.Map(rows, l.id)
 	return names, err
 }
 

@@ -66,8 +66,7 @@ func TestApplyReadsEveryStateThatIsPrinted(t *testing.T) {
 	states = append(states, model.State{Ports: []model.Port{}, Gateways: []model.Gateway{{}, {Networks: []model.GatewayNetwork{{}}}}})
 	states = append(states, model.State{Ports: slices.Repeat(states[0].Ports, 20_000)})
 	for _, s := range states {
-		text, err := stateYAML(s)
-		must.Succeed(t, err)
+		text := must.Get(stateYAML(s))(t)
 		back, err := model.Parse("state", text)
 		if err != nil {
 			t.Fatalf("parse the document again: %v\n%s", err, text)

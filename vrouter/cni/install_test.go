@@ -91,8 +91,7 @@ func TestPortmapOfTheImageIsInstalledAndRemoved(t *testing.T) {
 // A package installs the plugin as a link to the program.
 func TestALinkToTheProgramIsKept(t *testing.T) {
 	dir := t.TempDir()
-	self, err := os.Executable()
-	must.Succeed(t, err)
+	self := must.Get(os.Executable())(t)
 	link := filepath.Join(dir, "vrouter")
 	must.Succeed(t, os.Symlink(self, link))
 	written, err := Install(InstallOptions{Network: "red", Binaries: dir, Configs: dir})

@@ -53,8 +53,7 @@ func TestUninstallRemovesWhatInstallWrote(t *testing.T) {
 func TestUninstallKeepsALinkToTheProgram(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	self, err := os.Executable()
-	must.Succeed(t, err)
+	self := must.Get(os.Executable())(t)
 	link := filepath.Join(dir, "vrouter")
 	must.Succeed(t, os.Symlink(self, link))
 	o := InstallOptions{Network: "red", Binaries: dir, Configs: dir}

@@ -152,9 +152,7 @@ func onWire(t *testing.T, lost func(frame []byte) bool, test func(t *testing.T, 
 		defer a.Close()
 		defer b.Close()
 		a.Set(map[netip.Addr]Target{there: {Source: here, Ifindex: 1}}, map[netip.Addr]int{here: 1}, []uint32{7})
-		if got := a.State(there); got != Unknown {
-			t.Errorf("before the other node replies the state is %d, want %d", got, Unknown)
-		}
+		must.Equal(t, Unknown, a.State(there))
 		b.Set(map[netip.Addr]Target{here: {Source: there, Ifindex: 2}}, map[netip.Addr]int{there: 2}, nil)
 		test(t, w, a, b)
 	})
@@ -258,9 +256,7 @@ func TestAReplyHasTheLastLabel(t *testing.T) {
 				t.Errorf("a reply with %d: the last label is %d, want %d", c.sent, got, c.want)
 			}
 		}
-		if got := a.Last(here); got != AllLabels {
-			t.Errorf("the last label of an address that is no target is %d, want %d", got, AllLabels)
-		}
+		must.Equal(t, AllLabels, a.Last(here))
 	})
 }
 

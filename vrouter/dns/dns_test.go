@@ -16,8 +16,7 @@ import (
 func query(t testing.TB, name string, kind dnsmessage.Type) []byte {
 	t.Helper()
 	m := dnsmessage.Message{Header: dnsmessage.Header{ID: 4711, RecursionDesired: true}, Questions: []dnsmessage.Question{{Name: dnsmessage.MustNewName(name), Type: kind, Class: dnsmessage.ClassINET}}}
-	packed, err := m.Pack()
-	must.Succeed(t, err)
+	packed := must.Get(m.Pack())(t)
 	return packed
 }
 
@@ -25,8 +24,7 @@ func query(t testing.TB, name string, kind dnsmessage.Type) []byte {
 // that, the server sends answers with another id or question, which the forwarder must ignore.
 func resolver(t testing.TB, n int) *Forwarder {
 	t.Helper()
-	server, err := net.ListenPacket("udp", "127.0.0.1:0")
-	must.Succeed(t, err)
+	server := must.Get(net.ListenPacket("udp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { server.Close() })
 	go func() {
 		for buffer := make([]byte, 4096); ; {
@@ -132,8 +130,7 @@ func TestOtherMessagesThanQueries(t *testing.T) {
 		var m dnsmessage.Message
 		must.Succeed(t, m.Unpack(query(t, "web.1.red.", dnsmessage.TypeA)))
 		change(&m)
-		packed, err := m.Pack()
-		must.Succeed(t, err)
+		packed := must.Get(m.Pack())(t)
 		return packed
 	}
 	for name, c := range map[string]struct {

@@ -39,8 +39,7 @@ type collector struct{ *net.UDPConn }
 
 func listen(t *testing.T, at string) collector {
 	t.Helper()
-	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort(at)))
-	must.Succeed(t, err)
+	c := must.Get(net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort(at))))(t)
 	t.Cleanup(func() { c.Close() })
 	must.Succeed(t, c.SetReadBuffer(1<<20))
 	return collector{c}
@@ -189,9 +188,7 @@ func TestTheStoreForgetsFlowsThatEnd(t *testing.T) {
 		t.Helper()
 		e.Begin(time.Now(), true)(key(1, 17, false), flow, end)
 		must.Succeed(t, e.End())
-		if len(store) != reports {
-			t.Errorf("the store has %d reports, want %d", len(store), reports)
-		}
+		must.Equal(t, reports, len(store))
 	}
 	expect(datapath.FlowStays, 1)
 	expect(datapath.FlowExpired, 0)
