@@ -20,12 +20,11 @@ import (
 
 func meterOf(t testing.TB, j joined) *Meter {
 	t.Helper()
-	m, err := New(Config{
+	m := must.Get(New(Config{
 		Node: "n", CPUs: testprogram.CPUs(t),
 		Namespaces: []Namespace{{Name: "left", NS: j.left}, {Name: "right", NS: j.right}},
 		Devices:    []Device{{"left", "left", RoleEndpoint, true, 0}, {"right", "right", RoleEndpoint, true, 1}},
-	})
-	must.Succeed(t, err)
+	}))(t)
 	t.Cleanup(m.Close)
 	return m
 }
@@ -163,8 +162,7 @@ func wantSockets(t *testing.T, left, right NamespaceDelta) {
 func TestCountersOfOtherNamespacesDoNotChange(t *testing.T) {
 	j := join(t)
 	quiet := newSpace(t, "q")
-	m, err := New(Config{Node: "n", CPUs: testprogram.CPUs(t), Namespaces: []Namespace{{Name: "quiet", NS: quiet}, {Name: "left", NS: j.left}}})
-	must.Succeed(t, err)
+	m := must.Get(New(Config{Node: "n", CPUs: testprogram.CPUs(t), Namespaces: []Namespace{{Name: "quiet", NS: quiet}, {Name: "left", NS: j.left}}}))(t)
 	defer m.Close()
 	sender, receiver := j.connect(t, "10.99.0.2:0")
 	a := read(t, m)
@@ -370,8 +368,7 @@ func TestASeriesFollowsTheTraffic(t *testing.T) {
 }
 
 func TestASeriesEndsAtItsLimitAndRefusesInvalidArguments(t *testing.T) {
-	m, err := New(Config{Node: "n", CPUs: testprogram.CPUs(t), FineIdle: FineIdle()})
-	must.Succeed(t, err)
+	m := must.Get(New(Config{Node: "n", CPUs: testprogram.CPUs(t), FineIdle: FineIdle()}))(t)
 	defer m.Close()
 	stop := make(chan struct{})
 	time.AfterFunc(5*time.Second, func() { close(stop) })
@@ -385,8 +382,7 @@ func TestASeriesEndsAtItsLimitAndRefusesInvalidArguments(t *testing.T) {
 }
 
 func TestTheSeriesIncludesTheReadingAtItsStop(t *testing.T) {
-	m, err := New(Config{Node: "n", CPUs: testprogram.CPUs(t), FineIdle: FineIdle()})
-	must.Succeed(t, err)
+	m := must.Get(New(Config{Node: "n", CPUs: testprogram.CPUs(t), FineIdle: FineIdle()}))(t)
 	defer m.Close()
 	stop := make(chan struct{})
 	close(stop)

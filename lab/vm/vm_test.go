@@ -63,8 +63,7 @@ func twoCPUs(t *testing.T) (cpus []int) {
 func TestQEMUsOtherThreadsDoNotUseTheVirtualCPUs(t *testing.T) {
 	k := needQEMU(t)
 	cpus := twoCPUs(t)
-	m, err := started(t, k, k.Image, 1)
-	must.Succeed(t, err)
+	m := must.Get(started(t, k, k.Image, 1))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	conn := must.Get(m.Connect(ctx, cpus))(t)
@@ -90,8 +89,7 @@ func TestQEMUsOtherThreadsDoNotUseTheVirtualCPUs(t *testing.T) {
 func TestEachVirtualCPUIsPinnedToASeparateCPU(t *testing.T) {
 	k := needQEMU(t)
 	cpus := twoCPUs(t)
-	m, err := started(t, k, k.Image, 2) // no file system is needed for its CPUs to run
-	must.Succeed(t, err)
+	m := must.Get(started(t, k, k.Image, 2))(t) // no file system is needed for its CPUs to run
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	conn := must.Get(m.Connect(ctx, cpus))(t)
@@ -189,7 +187,5 @@ func TestAnInterruptedTrialOfKVMLeavesNoAnswer(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
-	if err := once(t.Context(), path, "6.1", func() (string, error) { return "", nil }); err != nil {
-		t.Errorf("the interrupted trial's answer was kept: %v", err)
-	}
+	must.Succeed(t, once(t.Context(), path, "6.1", func() (string, error) { return "", nil }))
 }

@@ -98,12 +98,8 @@ func TestEveryPairOfHostsIsMeasuredOnceAndNoHostTwiceAtATime(t *testing.T) {
 		}
 	}
 	out, data := simulate(t, Options{Hosts: hosts, Pairs: "all", Parallel: hosts / 2, Trials: 1, Timing: timing})
-	if out.Most != 1 {
-		t.Errorf("a host was in %d trials at the same time, want 1", out.Most)
-	}
-	if out.AtOnce != hosts/2 {
-		t.Errorf("at most %d trials ran at the same time, want %d", out.AtOnce, hosts/2)
-	}
+	must.Equal(t, 1, out.Most)
+	must.Equal(t, hosts/2, out.AtOnce)
 	n := counting(data.Samples)
 	if len(n) != hosts*(hosts-1) || len(data.Samples) != len(n) {
 		t.Errorf("%d samples of %d pairs, want one of each of %d pairs", len(data.Samples), len(n), hosts*(hosts-1))
@@ -122,9 +118,7 @@ func TestAHostThatVanishesFailsOnlyItsPairs(t *testing.T) {
 			f.Vanish(Host(lost))
 		}
 	}})
-	if out.Most != 1 {
-		t.Errorf("a host was in %d trials at the same time, want 1", out.Most)
-	}
+	must.Equal(t, 1, out.Most)
 	n := counting(data.Samples)
 	for i := range data.Plan.Matrix.Len() {
 		p := data.Plan.Matrix.Pair(i)

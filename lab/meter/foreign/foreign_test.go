@@ -73,9 +73,7 @@ func TestAnAllowedProcessIsNotForeign(t *testing.T) {
 	before := read(t, m)
 	s.begin()
 	s.took()
-	if got := s.in(Between(before, read(t, m), []int{cpu})); got != 0 {
-		t.Errorf("%.3f s of an allowed process are said to be foreign", got)
-	}
+	must.Equal(t, 0, s.in(Between(before, read(t, m), []int{cpu})))
 }
 
 func TestAFormerlyAllowedProcessIsForeignAgain(t *testing.T) {
@@ -127,9 +125,7 @@ func TestAProcessInAnAllowedNamespaceIsNotForeign(t *testing.T) {
 	other.begin()
 	used := other.took()
 	u := Between(before, read(t, m), []int{cpu})
-	if got := s.in(u); got != 0 {
-		t.Errorf("%.3f s of a process in an allowed namespace are said to be foreign", got)
-	}
+	must.Equal(t, 0, s.in(u))
 	if got := other.in(u); math.Abs(got-used) > 0.1*used {
 		t.Errorf("%.3f s were seen of a process outside it that used %.3f s", got, used)
 	}

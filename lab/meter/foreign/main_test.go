@@ -70,8 +70,7 @@ type spinner struct {
 // thread.
 func newSpinner(t *testing.T, name string, cpu int, busy time.Duration) *spinner {
 	t.Helper()
-	exe, err := os.Executable()
-	must.Succeed(t, err)
+	exe := must.Get(os.Executable())(t)
 	path := t.TempDir() + "/" + name // the kernel names a process after its file
 	must.Succeed(t, os.Symlink(exe, path))
 	childIn, in, err := os.Pipe()

@@ -1,10 +1,10 @@
 package verdicts
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/sample"
@@ -20,9 +20,7 @@ func TestTheLegendExplainsEachMarkOfATable(t *testing.T) {
 		"… too few trials to tell a difference from chance.",
 		"! too noisy to judge: only a difference above 100 % would have been detected.",
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("the legend is %q, want %q", got, want)
-	}
+	must.Equal(t, want, got)
 	for i, v := range []model.Verdict{model.Alike, model.Suggested, model.TooFew, model.TooNoisy} {
 		if !strings.HasPrefix(want[i], Marks[v]+" ") {
 			t.Errorf("a ratio that is %s has the mark %q, the legend %q", v, Marks[v], want[i])

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"windtunnel/internal/lists"
 )
 
 // chooseNodes returns the first least of the named nodes, or all of them if every is set.
@@ -73,10 +75,7 @@ func oneArchitecture(all []nodeObject, least int) (most []nodeObject) {
 }
 
 func namedNodes(all []nodeObject, names []string, least int) ([]nodeObject, error) {
-	var known []string
-	for _, n := range all {
-		known = append(known, n.Metadata.Name)
-	}
+	known := lists.Map(all, func(n nodeObject) string { return n.Metadata.Name })
 	var chosen []nodeObject
 	for i, name := range names {
 		at := slices.Index(known, name)

@@ -82,8 +82,7 @@ func hasImage(n *nodeObject, tags []string) bool {
 
 // spaces lists the namespaces of runs.
 func (k *testCluster) spaces() (names []string) {
-	all, err := list[namespace](context.Background(), k.api, namespacesPath+"?labelSelector="+runLabel)
-	must.Succeed(k.T, err)
+	all := must.Get(list[namespace](context.Background(), k.api, namespacesPath+"?labelSelector="+runLabel))(k.T)
 	for _, n := range all {
 		names = append(names, n.Metadata.Name)
 	}

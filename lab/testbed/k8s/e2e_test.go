@@ -76,8 +76,7 @@ func (k *testCluster) resume() *engine {
 // load returns the last run.
 func (k *testCluster) load() *results.RunData {
 	k.T.Helper()
-	store, err := results.Open(k.Path("data/windtunnel/windtunnel.db"), results.Options{ReadOnly: true})
-	must.Succeed(k.T, err)
+	store := must.Get(results.Open(k.Path("data/windtunnel/windtunnel.db"), results.Options{ReadOnly: true}))(k.T)
 	defer store.Close()
 	data := must.Get(store.Load(results.Latest))(k.T)
 	return data

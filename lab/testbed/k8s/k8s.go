@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"windtunnel/internal/lists"
 	"windtunnel/lab/agent"
 	"windtunnel/lab/host"
 	"windtunnel/lab/parallel"
@@ -176,11 +177,8 @@ func (x *Executor) makeServices(ctx context.Context, o Options) error {
 func (x *Executor) Cluster() {}
 
 // Nodes lists the names of the nodes.
-func (x *Executor) Nodes() (names []string) {
-	for _, m := range x.machines {
-		names = append(names, m.node.Metadata.Name)
-	}
-	return names
+func (x *Executor) Nodes() []string {
+	return lists.Map(x.machines, func(m *machine) string { return m.node.Metadata.Name })
 }
 
 // Config returns the kubeconfig and the context of the cluster. As Options they lead to the

@@ -24,6 +24,7 @@ import (
 	"github.com/u-root/u-root/pkg/cpio"
 	"github.com/u-root/u-root/pkg/ldd"
 
+	"windtunnel/internal/lists"
 	"windtunnel/lab/vm/kernel"
 )
 
@@ -221,10 +222,7 @@ func pack(files []file, to io.Writer) error {
 	if err != nil {
 		return err
 	}
-	var records []cpio.Record
-	for _, d := range folders {
-		records = append(records, cpio.Directory(d, 0o755))
-	}
+	records := lists.Map(folders, func(d string) cpio.Record { return cpio.Directory(d, 0o755) })
 	for _, f := range files {
 		records = append(records, cpio.StaticRecord(f.content, cpio.Info{Name: f.path, Mode: cpio.S_IFREG | f.mode}))
 	}

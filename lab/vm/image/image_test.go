@@ -74,8 +74,7 @@ func TestAnImageHasInitModulesAndProgramsWithTheirLibraries(t *testing.T) {
 func TestAnImageIsBuiltOnceForTheSameContents(t *testing.T) {
 	folder := t.TempDir()
 	s := spec(t)
-	first, err := Built(s, folder)
-	must.Succeed(t, err)
+	first := must.Get(Built(s, folder))(t)
 	before := must.Get(os.Stat(first))(t)
 	again := must.Get(Built(s, folder))(t)
 	after, err := os.Stat(again)
@@ -111,8 +110,7 @@ func TestOldImagesAreRemovedAndImagesInUseStay(t *testing.T) {
 }
 
 func TestAProgramWithoutItsSectionsIsShorterAndRuns(t *testing.T) {
-	path, err := os.Executable()
-	must.Succeed(t, err)
+	path := must.Get(os.Executable())(t)
 	whole := must.Get(os.ReadFile(path))(t)
 	short := withoutSections(whole)
 	if len(short) >= len(whole) {
