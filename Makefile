@@ -71,16 +71,18 @@ setup: build ## Install the optional programs of tests and systems (root and apt
 # The packages of FIRST take longest, so they start first. With -each, the tests of a package run in a
 # room each, those of LONG first. The packages of MEASURE compare figures with counters: they run one at a
 # time, and few of their tests side by side. The tests of ALONE and one traffic tool after the other
-# run by themselves. What cannot run here is skipped, and the table at the end says why. The lab's
-# tests run the vrouter program, as a user would have it in PATH. `make lint` vets the tests.
+# run by themselves. The tests of ALONE_LONG are long: without ALL=yes they are skipped among the others.
+# What cannot run here is skipped, and the table at the end says why. The lab's tests run the vrouter
+# program, as a user would have it in PATH. `make lint` vets the tests.
 # Without symbol tables (-s) they link faster.
 # With GOGC=400, garbage collections take less CPU time, and everything more memory.
 CACHE   := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/windtunnel
 KERNEL  := $(CACHE)/vm/kernel-*/boot/vmlinuz-*
 NETKIT  := $(CACHE)/netkit/windtunnel/vm/kernel-*/boot/vmlinuz-*
 MEASURE := ./lab/experiment ./lab/testbed/ssh
-ALONE   := ^Test(ARateIsExact|ANodesProgramsGetItsShare|RequestsWaitInTheQueue|TheExperimentsOwnPrograms|ABusyProgramMarks|AMatrixNames|EachSendIsAPacket|AnECMPRouteMoves|Faults|EverySystemComesUp|VMsReach|AVMThat|TheFailureOfAVM|ColocatedVMs|VMsLeaveNothing|AnInterruptWhileVMs|TheHostsVNICSharesTheSwitchWithAVM)
-ALONE_IN := ./lab/testbed/netns ./lab/testbed/ssh ./lab/experiment ./vrouter/e2e
+ALONE    = ^Test(ARateIsExact|ANodesProgramsGetItsShare|RequestsWaitInTheQueue|TheExperimentsOwnPrograms|ABusyProgramMarks|EachSendIsAPacket$(if $(ALL),|$(ALONE_LONG)))
+ALONE_LONG := AMatrixNames|AnECMPRouteMoves|Faults|EverySystemComesUp|VMsReach|AVMThat|TheFailureOfAVM|ColocatedVMs|VMsLeaveNothing|AnInterruptWhileVMs|TheHostsVNICSharesTheSwitchWithAVM
+ALONE_IN := ./lab/testbed/netns ./lab/experiment $(if $(ALL),./lab/testbed/ssh ./vrouter/e2e)
 FIRST   := ./vrouter/e2e ./cmd/windtunnel ./vrouter/agent ./vrouter/datapath ./lab/results ./lab/report/drawings
 LONG    := Scripts|Published|WhatKilledAgents|ACopyToAHost|AHostThatVanishes|ARunSurvives|AnEchoThat
 ROOM     = $(CURDIR)/bin/testroom $(if $(HIDE),-hide,-again) -pids cmd/vrouter,vrouter
