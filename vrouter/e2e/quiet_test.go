@@ -31,6 +31,10 @@ func TestASettledAgentIsQuiet(t *testing.T) {
 	a.under = []string{"env", "PATH=" + dir + ":" + os.Getenv("PATH")}
 	b.up()
 	a.run("network", "nat", "red", "--pool", "192.0.2.8/29", "--pool", "2001:db8:77::8/125")
+	soon(t, "the agent runs iptables-restore", func() error {
+		_, err := os.Stat(filepath.Join(dir, "runs"))
+		return err
+	})
 	// activity returns the programs that the agent has started, the passes for other reasons than a check, and the checks.
 	activity := func() (programs, passes string, checks int) {
 		runs, err := os.ReadFile(filepath.Join(dir, "runs"))
