@@ -52,10 +52,8 @@ func TestAnOrdinaryUserLocksTheMachineWithoutRoot(t *testing.T) {
 		t.Skip("starting a program as another user needs root")
 	}
 	const nobody = 65534
-	self, err := os.ReadFile("/proc/self/exe")
-	must.Succeed(t, err)
-	dir, err := os.MkdirTemp("/var/tmp", "windtunnel-test") // nobody cannot enter t.TempDir
-	must.Succeed(t, err)
+	self := must.Get(os.ReadFile("/proc/self/exe"))(t)
+	dir := must.Get(os.MkdirTemp("/var/tmp", "windtunnel-test"))(t) // nobody cannot enter t.TempDir
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	program := filepath.Join(dir, "program")
 	must.Succeed(t, errors.Join(os.WriteFile(program, self, 0o755), os.Chmod(dir, 0o755), os.Chown(dir, nobody, nobody)))

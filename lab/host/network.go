@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/containernetworking/cni/libcni"
+
+	"windtunnel/internal/lists"
 )
 
 // Network describes the pod network of a machine that is a node of a Kubernetes cluster.
@@ -53,10 +55,7 @@ func describeCNI(folder string) (string, error) {
 		if err != nil {
 			continue // the runtime ignores such a file, too
 		}
-		var plugins []string
-		for _, p := range list.Plugins {
-			plugins = append(plugins, p.Network.Type)
-		}
+		plugins := lists.Map(list.Plugins, func(p *libcni.PluginConfig) string { return p.Network.Type })
 		return list.Name + ": " + strings.Join(plugins, ", "), nil
 	}
 	return "", nil

@@ -46,9 +46,7 @@ func TestARequestedFeatureThatStaysOffIsNotSet(t *testing.T) {
 	stuck := space.Feature{Wanted: true}
 	d := nic()
 	d.Features["tx-tcp-accecn-segmentation"], d.Features["tx-tcp-ecn-segmentation"] = stuck, stuck
-	if err := d.CanOffload(suite.OffloadTCP, 6); err != nil {
-		t.Errorf("features that the profile does not need: %v", err)
-	}
+	must.Succeed(t, d.CanOffload(suite.OffloadTCP, 6))
 	for profile, want := range map[suite.Offload]string{
 		suite.OffloadNone: "accecn false true, ecn false true", suite.OffloadTCP: "accecn false false, ecn false false", suite.OffloadKept: "accecn true true, ecn true true",
 	} {

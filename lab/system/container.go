@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"windtunnel/internal/lists"
 	"windtunnel/lab/space"
 )
 
@@ -90,11 +91,7 @@ func steer(n *Node, s *space.Space, device string, queues int) error {
 }
 
 func disconnectContainers(n *Node) error {
-	var errs []error
-	for _, e := range n.containers() {
-		errs = append(errs, removeVif(n, e))
-	}
-	return errors.Join(errs...)
+	return errors.Join(lists.Map(n.containers(), func(e Endpoint) error { return removeVif(n, e) })...)
 }
 
 // hops lists the devices on the path: those inside the containers, each with its other end on the

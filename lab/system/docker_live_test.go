@@ -127,9 +127,7 @@ func TestVRoutersPluginJoinsTheContainersOfEveryNode(t *testing.T) {
 			t.Errorf("%d of %d bytes came from node %d to node %d", got, bytes, pair[0].Index, pair[1].Index)
 		}
 	}
-	if err := dialEndpoint(nodes[0].Endpoints[0], nodes[1].Endpoints[0], nodes[1].Endpoints[0].V6.Addr()); err != nil {
-		t.Errorf("over IPv6: %v", err)
-	}
+	must.Succeed(t, dialEndpoint(nodes[0].Endpoints[0], nodes[1].Endpoints[0], nodes[1].Endpoints[0].V6.Addr()))
 	for _, n := range nodes {
 		assertAdopted(t, n, n.Endpoints[0])
 		assertApart(t, n)
@@ -173,9 +171,7 @@ func TestDockersBridgeJoinsTwoContainersOfANode(t *testing.T) {
 	to := *n
 	to.Endpoints = n.Endpoints[1:]
 	must.Equal(t, bytes, carry(t, n, &to, bytes))
-	if err := dialEndpoint(n.Endpoints[0], n.Endpoints[1], n.Endpoints[1].V6.Addr()); err != nil {
-		t.Errorf("over IPv6: %v", err)
-	}
+	must.Succeed(t, dialEndpoint(n.Endpoints[0], n.Endpoints[1], n.Endpoints[1].V6.Addr()))
 	var roles []string
 	for _, d := range s.Devices(n) {
 		roles = append(roles, d.Role)

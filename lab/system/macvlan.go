@@ -5,6 +5,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"windtunnel/internal/lists"
 	"windtunnel/lab/program"
 	"windtunnel/lab/suite"
 )
@@ -46,11 +47,7 @@ func (Macvlan) connect(n *Node, e Endpoint) error {
 func (Macvlan) disconnect(_ *Node, e Endpoint) error { return e.Space.Remove(EndpointDevice) }
 
 func (m Macvlan) Detach(n *Node) error {
-	var errs []error
-	for _, e := range n.containers() {
-		errs = append(errs, m.disconnect(n, e))
-	}
-	return errors.Join(errs...)
+	return errors.Join(lists.Map(n.containers(), func(e Endpoint) error { return m.disconnect(n, e) })...)
 }
 
 // Changes implements Changer.

@@ -133,7 +133,5 @@ func TestTheErrorOfADaemonThatEndsHasItsLastLines(t *testing.T) {
 	case <-time.After(daemonEnds):
 		t.Fatal("it runs on")
 	}
-	if got, want := n.LastWords(), "shell has ended (signal: terminated); last output of shell:\nup"; got != want {
-		t.Errorf("after it ended: %q, want %q", got, want)
-	}
+	must.Equal(t, "shell has ended (signal: terminated); last output of shell:\nup", n.LastWords())
 }

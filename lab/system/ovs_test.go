@@ -147,8 +147,7 @@ func TestOVSReturnsTheFabricDevice(t *testing.T) {
 // filter at its egress, GRO.
 func dressFabric(t *testing.T, n *Node) {
 	t.Helper()
-	l, err := n.Space.Link("fab")
-	must.Succeed(t, err)
+	l := must.Get(n.Space.Link("fab"))(t)
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, License: "Dual BSD/GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, -1), asm.Return()}})
 	if err != nil {
 		t.Skip("this kernel loads no programs for the traffic control hook: " + err.Error())

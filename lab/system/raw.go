@@ -1,6 +1,7 @@
 package system
 
 import (
+	"windtunnel/internal/lists"
 	"windtunnel/lab/program"
 )
 
@@ -28,9 +29,5 @@ func fabricDevices(n *Node) []Device {
 	if len(n.Team) > 0 {
 		nics = n.Team
 	}
-	var ds []Device
-	for _, f := range nics {
-		ds = append(ds, Device{Name: f, Role: "fabric"})
-	}
-	return ds
+	return lists.Map(nics, func(f string) Device { return Device{Name: f, Role: "fabric"} })
 }

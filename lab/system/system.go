@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"windtunnel/internal/lists"
 	"windtunnel/lab/program"
 	"windtunnel/lab/space"
 	"windtunnel/lab/suite"
@@ -222,9 +223,5 @@ func ByName(name string) (System, error) {
 
 // Names lists the systems' names.
 func Names() []string {
-	var names []string
-	for _, s := range Registry() {
-		names = append(names, s.Name())
-	}
-	return names
+	return lists.Map(Registry(), System.Name)
 }

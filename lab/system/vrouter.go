@@ -15,6 +15,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"windtunnel/internal/lists"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/program"
 	"windtunnel/lab/space"
@@ -176,10 +177,7 @@ func (v VRouter) node(n *Node, i int, addr netip.Addr) vrouterNode {
 }
 
 func (v VRouter) port(n *Node, p NodeEndpoint) vrouterPort {
-	var policies []string
-	for _, p := range v.policies() {
-		policies = append(policies, p.Name)
-	}
+	policies := lists.Map(v.policies(), func(p vrouterPolicy) string { return p.Name })
 	return vrouterPort{
 		Name: fmt.Sprintf("n%d%s", p.Node, p.Name), Network: "lab", Node: vrouterNodeName(n, p.Node),
 		MAC: p.MAC.String(), IPs: []netip.Addr{p.V4.Addr(), p.V6.Addr()},

@@ -43,8 +43,7 @@ func TestEveryNodeKnowsTheOthersPublicKeysWithoutAsking(t *testing.T) {
 			if j == i {
 				continue
 			}
-			key, err := wireGuardKey(nodes[j], j) // as that node makes it
-			must.Succeed(t, err)
+			key := must.Get(wireGuardKey(nodes[j], j))(t) // as that node makes it
 			want = append(want, base64.StdEncoding.EncodeToString(key.PublicKey().Bytes()))
 		}
 		var got []string
@@ -141,9 +140,7 @@ func TestAWireGuardGoThatStartsKeepsItsSocket(t *testing.T) {
 		t.Errorf("the question deleted the socket: %v", err)
 	}
 	must.Succeed(t, unix.Listen(fd, 1))
-	if err := wireGuardListens(home); err != nil {
-		t.Errorf("after listen: %v, want no error", err)
-	}
+	must.Succeed(t, wireGuardListens(home))
 }
 
 func TestWireGuardThatCannotStartHasAReason(t *testing.T) {

@@ -30,8 +30,7 @@ func TestMessagesAreReadAsTheyWereSent(t *testing.T) {
 		{Type: typeResult, End: &End{Role: "server", Seconds: 3, Flows: []Flow{{Bytes: 7, flow: flow{Index: 1, Role: roleSend}}}}},
 		{Type: typeError, Error: "it burns"},
 	} {
-		line, err := json.Marshal(m)
-		must.Succeed(t, err)
+		line := must.Get(json.Marshal(m))(t)
 		got, err := decodeMessage(line)
 		if err != nil || !reflect.DeepEqual(got, m) {
 			t.Errorf("sent %+v, read %+v, %v", m, got, err)

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
+	"windtunnel/internal/lists"
 	"windtunnel/lab/suite"
 )
 
@@ -413,20 +414,14 @@ func (n *ntttcp) accept(i int, deadline time.Time) (int, error) {
 
 // waiting returns the number of threads from thread i on whose connection is not accepted yet.
 func (n *ntttcp) waiting(i int) int {
-	var fds []unix.PollFd
-	for _, fd := range n.sockets[i:] {
-		fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
-	}
+	fds := lists.Map(n.sockets[i:], func(fd int) unix.PollFd { return unix.PollFd{Fd: int32(fd), Events: unix.POLLIN} })
 	k, _ := unix.Poll(fds, 0) // after an error no thread counts
 	return max(k, 0)
 }
 
 // firstDatagram waits until a datagram arrives on a socket of any thread.
 func (n *ntttcp) firstDatagram(deadline time.Time) error {
-	var fds []unix.PollFd
-	for _, w := range n.crew.workers {
-		fds = append(fds, unix.PollFd{Fd: int32(w.fd), Events: unix.POLLIN})
-	}
+	fds := lists.Map(n.crew.workers, func(w *worker) unix.PollFd { return unix.PollFd{Fd: int32(w.fd), Events: unix.POLLIN} })
 	for {
 		k, err := unix.Poll(fds, int(callTimeout.Milliseconds()))
 		switch {

@@ -1,6 +1,10 @@
 package traffic
 
-import "testing"
+import (
+	"testing"
+
+	"windtunnel/internal/must"
+)
 
 // granted counts the calls that the pacer lets go without a sleep.
 func granted(p *pacer) (n int) {
@@ -36,17 +40,13 @@ func TestAPacerMakesUpForAStallWithinItsBacklog(t *testing.T) {
 func TestAPacerGivesUpWhatExceedsItsBacklog(t *testing.T) {
 	p := pacer{interval: 60e9}
 	p.due = float64(now()) - paceBacklog - 1e9
-	if n := granted(&p); n != 1 {
-		t.Errorf("%d calls go at once after a stall that exceeds the backlog, want 1", n)
-	}
+	must.Equal(t, 1, granted(&p))
 }
 
 func TestUnsentBytesOfACallAreDueAtOnce(t *testing.T) {
 	p := pacer{interval: 1e9, due: 5e9}
 	p.sent(300, 1000)
-	if p.due != 5e9-0.7e9 {
-		t.Errorf("after 300 bytes of 1000 the next call is due at %v, want 4.3e9", p.due)
-	}
+	must.Equal(t, 5e9-0.7e9, p.due)
 	if p.sent(1000, 1000); p.due != 5e9-0.7e9 {
 		t.Errorf("after a whole buffer the next call is due at %v", p.due)
 	}

@@ -43,8 +43,7 @@ func TestTheSearchFindsTheHighestRateWithinTheLoss(t *testing.T) {
 		{"single stalls", 400e6, map[int]bool{3: true, 5: true, 8: true}, searchTrials},
 	} {
 		n := &network{sender: c.sender, stalls: c.stalls}
-		rate, err := search{0.001, n.try}.rate()
-		must.Succeed(t, err)
+		rate := must.Get(search{0.001, n.try}.rate())(t)
 		if highest := 100e6 / (1 - 0.001); float64(rate) > highest || float64(rate) < highest/searchWidth/1.001 {
 			t.Errorf("%s: the search found %d bit/s of %.0f", c.name, rate, highest)
 		}

@@ -1,6 +1,10 @@
 package traffic
 
-import "testing"
+import (
+	"testing"
+
+	"windtunnel/internal/must"
+)
 
 func TestTheLongestSilenceIsOfTheWindowOnly(t *testing.T) {
 	w := worker{stage: &stage{}, seen: warming}
@@ -12,9 +16,7 @@ func TestTheLongestSilenceIsOfTheWindowOnly(t *testing.T) {
 	for _, at := range []int64{110, 150, 155} {
 		s.ends(at)
 	}
-	if s.longest != 40 {
-		t.Errorf("arrivals at 110, 150 and 155 after 100: the longest silence is %d, want 40", s.longest)
-	}
+	must.Equal(t, 40, s.longest)
 	w = worker{stage: &stage{}, seen: measuring, fd: -1, silence: silence{last: now() - 1e9}}
 	w.leave()
 	if w.silence.longest < 1e9 {

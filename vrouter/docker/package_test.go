@@ -11,8 +11,7 @@ import (
 
 func TestAPackageHasTheProgramAndSaysWhatItNeeds(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "plugin")
-	self, err := os.Executable()
-	must.Succeed(t, err)
+	self := must.Get(os.Executable())(t)
 	must.Succeed(t, Package(dir, self))
 	text := must.Get(os.ReadFile(filepath.Join(dir, "config.json")))(t)
 	var c struct {

@@ -78,13 +78,9 @@ func TestPageInABrowser(t *testing.T) {
 	t.Run("sorts a table by a column", func(t *testing.T) {
 		order := `[...document.querySelectorAll('[aria-label^="stream:"] tbody tr')].map(r => r.dataset.scenario).join(' ')`
 		p.Do(t, chromedp.Click(chromedp.CSS(`[aria-label^="stream:"] thead th:nth-child(2) button`)))
-		if got := browsertest.Eval[string](t, p, order); got != "bridge-colocated/stream raw/stream bridge/stream vxlan/stream macvlan/stream" {
-			t.Errorf("most throughput first: %s", got)
-		}
+		must.Equal(t, "bridge-colocated/stream raw/stream bridge/stream vxlan/stream macvlan/stream", browsertest.Eval[string](t, p, order))
 		p.Do(t, chromedp.Click(chromedp.CSS(`[aria-label^="stream:"] thead th:nth-child(2) button`)))
-		if got := browsertest.Eval[string](t, p, order); got != "vxlan/stream bridge/stream raw/stream bridge-colocated/stream macvlan/stream" {
-			t.Errorf("least throughput first: %s", got)
-		}
+		must.Equal(t, "vxlan/stream bridge/stream raw/stream bridge-colocated/stream macvlan/stream", browsertest.Eval[string](t, p, order))
 	})
 
 	t.Run("shows the chosen trial and the chosen path of the packets", func(t *testing.T) {
@@ -94,9 +90,7 @@ func TestPageInABrowser(t *testing.T) {
 			t.Error("another scenario draws the same series")
 		}
 		p.Do(t, choose("path-scenario", 0))
-		if got := browsertest.Eval[string](t, p, `[...document.querySelectorAll('.topology')].filter(t => t.offsetHeight > 0).map(t => t.dataset.scenario).join(' ')`); got != "raw/stream" {
-			t.Errorf("the way of %q is shown, want raw/stream alone", got)
-		}
+		must.Equal(t, "raw/stream", browsertest.Eval[string](t, p, `[...document.querySelectorAll('.topology')].filter(t => t.offsetHeight > 0).map(t => t.dataset.scenario).join(' ')`))
 	})
 
 	// sides returns the place of the receiver's node relative to the sender's node.

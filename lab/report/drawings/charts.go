@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"windtunnel/internal/lists"
 	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/quantity"
@@ -39,11 +40,8 @@ type panelGroup struct {
 	Panels             []document.Panel
 }
 
-func (b *builder) panelGroups() (list []panelGroup) {
-	for _, f := range tables.Of(b.r) {
-		list = append(list, b.panels(f))
-	}
-	return list
+func (b *builder) panelGroups() []panelGroup {
+	return lists.Map(tables.Of(b.r), b.panels)
 }
 
 func (b *builder) panels(f tables.Figures) panelGroup {

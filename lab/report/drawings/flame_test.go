@@ -153,9 +153,7 @@ func TestADamagedProfileIsReportedAndTheOthersAreShown(t *testing.T) {
 	r := rigorous(t)
 	r.Profiles[1].Data = r.Profiles[1].Data[:40]
 	page := written(t, r)
-	if got := len(flamesOf(t, page).Sides); got != 3 {
-		t.Errorf("%d flame graphs, want the 3 that can be read", got)
-	}
+	must.Equal(t, 3, len(flamesOf(t, page).Sides))
 	contains(t, browsertest.Readable(page), "This profile cannot be shown.", "raw/stream, receiver", "vxlan/stream, receiver")
 
 	for i := range r.Profiles {

@@ -227,9 +227,7 @@ func TestHostileNamesStayText(t *testing.T) {
 		}
 	}
 	var c document.Charts
-	if err := json.Unmarshal([]byte(block(t, page, "data")), &c); err != nil {
-		t.Fatalf("the data of the charts: %v", err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(block(t, page, "data")), &c))
 	if len(c.Panels) == 0 || !strings.Contains(c.Panels[0].Rows[0].ID, attacks[0]) {
 		t.Errorf("the names do not reach the charts as they are: %+v", c.Panels)
 	}

@@ -122,9 +122,7 @@ func TestArrowsPointWhereTheDataGoes(t *testing.T) {
 			t.Errorf("the class of direction %v is %s, want %s", c.row.Workload.Direction, got, c.want)
 		}
 	}
-	if got := (path{Nodes: []string{"a"}}).class(stream); got != "forward alone" {
-		t.Errorf("the class of a path on one node is %s, want forward alone", got)
-	}
+	must.Equal(t, "forward alone", (path{Nodes: []string{"a"}}).class(stream))
 }
 
 func TestAmountsAreShort(t *testing.T) {

@@ -80,9 +80,7 @@ func TestRigorousPageInABrowser(t *testing.T) {
 	})
 
 	t.Run("crosses out trials that failed a gate and says why", func(t *testing.T) {
-		if got := browsertest.Eval[string](t, p, `document.getElementById('trials-scenario').selectedOptions[0].text`); got != "vxlan/stream" {
-			t.Errorf("the chart of trials opens with %s, want the scenario with most to explain", got)
-		}
+		must.Equal(t, "vxlan/stream", browsertest.Eval[string](t, p, `document.getElementById('trials-scenario').selectedOptions[0].text`))
 		if got := drawn(t, p)["c-trials"]; len(got) != 5 || got[1] != 5 || got[2] != 2 || got[4] != 1 {
 			t.Errorf("the chart has %v, want the median, 5 trials that count, 2 crossed out and 1 with the profiler", got)
 		}
@@ -143,9 +141,7 @@ func flameGraph(t *testing.T, p *browsertest.Tab, text func(string) string, show
 		shows("the widest program and its root", text("#flame-at"), "main", "% of the side")
 		browsertest.Run(t, p, press("ArrowUp ArrowLeft Enter"))
 		shows("its neighbour, zoomed", text("#flame-at"), "napi/fab-7")
-		if got := browsertest.Eval[string](t, p, `document.getElementById(document.getElementById('flame').getAttribute('aria-activedescendant')).getAttribute('aria-selected')`); got != "true" {
-			t.Errorf("a screen reader is told that the active box is selected: %s", got)
-		}
+		must.Equal(t, "true", browsertest.Eval[string](t, p, `document.getElementById(document.getElementById('flame').getAttribute('aria-activedescendant')).getAttribute('aria-selected')`))
 		p.Do(t, chromedp.Click(chromedp.CSS(`#flame-reset`)))
 	})
 

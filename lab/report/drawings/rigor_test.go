@@ -19,9 +19,7 @@ import (
 func chartsOf(t *testing.T, page []byte) document.Charts {
 	t.Helper()
 	var c document.Charts
-	if err := json.Unmarshal([]byte(block(t, page, "data")), &c); err != nil {
-		t.Fatalf("the data of the charts: %v", err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(block(t, page, "data")), &c))
 	return c
 }
 
@@ -90,9 +88,7 @@ func TestLongListsOfRejectedTrialsAreCutAndCounted(t *testing.T) {
 	}
 	r.Validity = model.Validity{Attempts: 353, Valid: 50, Gated: 300, Failed: 3}
 	page := string(written(t, r))
-	if n := strings.Count(page, "<td>stolen</td>"); n != 200 {
-		t.Errorf("%d trials are listed, want 200", n)
-	}
+	must.Equal(t, 200, strings.Count(page, "<td>stolen</td>"))
 	contains(t, page, "103 attempts more: the report as JSON lists all.")
 }
 
