@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -27,6 +29,7 @@ const (
 	shutdownTimeout = 5 * time.Second        // for requests in flight
 	memoryWait      = time.Second            // minimum wait after a change or a comparison, before freeMemory
 	freeShare       = 19                     // freeMemory uses at most 1/20 of a CPU
+	memoryShare     = 8                      // freeMemory runs when the heap has grown by 1/8
 )
 
 // serve sets the node up and runs the loop until ctx ends or the API stops it.
@@ -265,4 +268,19 @@ func (a *agent) passFlows(watch datapath.FlowWatch) int {
 		a.log.Debug("deleted idle flows", "flows", n)
 	}
 	return n
+}
+
+// freeMemory returns memory to the system after a change of the desired state, or if the heap
+// has grown by 1/memoryShare: a check for drift temporarily needs a copy of the tables.
+// freeMemory runs between changes, because a garbage collection takes time.
+func (a *agent) freeMemory() {
+	var m runtime.MemStats
+	if runtime.ReadMemStats(&m); a.freedAt == a.reconciler.Generation && m.HeapAlloc <= a.heap+a.heap/memoryShare {
+		return
+	}
+	a.freedAt = a.reconciler.Generation
+	runtime.GC() // the store's page pool (sync.Pool) needs two collections
+	debug.FreeOSMemory()
+	runtime.ReadMemStats(&m)
+	a.heap = m.HeapAlloc
 }
