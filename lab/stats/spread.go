@@ -38,7 +38,8 @@ func SpreadRatio(subject, baseline []float64, level float64) (iv Interval, ok bo
 	half := distuv.StudentsT{Sigma: 1, Nu: freedom}.Quantile((1+level)/2) * freedom * stat.StdDev(without, nil) / math.Sqrt(float64(n))
 	iv = Interval{Median: ratioOf(all), Low: ratioOf(all - half), High: ratioOf(all + half), N: n, Level: level}
 	if iv.Excludes(1) && swapped(subject, baseline, math.Abs(all)) > 1-level {
-		iv.Low, iv.High = min(iv.Low, 0.99), max(iv.High, 1.01) // an end at 1 would confirm a claim of at most 1
+		// Beyond 1, because an end at 1 would confirm a claim of at most 1.
+		iv.Low, iv.High = min(iv.Low, math.Nextafter(1, 0)), max(iv.High, math.Nextafter(1, 2))
 	}
 	return iv, true, nil
 }

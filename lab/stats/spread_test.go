@@ -69,7 +69,7 @@ func TestIntervalOfASpreadRatioHoldsTheTrueRatio(t *testing.T) {
 			if iv.Excludes(1) {
 				found += 1.0 / runs
 			}
-			if iv.Low == 0.99 || iv.High == 1.01 {
+			if iv.Low == math.Nextafter(1, 0) || iv.High == math.Nextafter(1, 2) {
 				widened++
 			}
 			wide += math.Log(iv.High/iv.Median) / runs
