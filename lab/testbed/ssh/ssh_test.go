@@ -31,7 +31,8 @@ func assertFigures(t *testing.T, s sample.Sample) {
 	if bits := s.Metrics[sample.Throughput]; bits < 150e6 || bits > 250e6 {
 		t.Errorf("%s: throughput %.0f bit/s of a stream of 200 Mbit/s", s.Scenario, bits)
 	}
-	if ratio := s.Metrics[sample.FabricGoodput] / s.Metrics[sample.Throughput]; ratio < 0.9 || ratio > 1.1 {
+	// The counters are not read at the same instants as the tool's. With these short trials, a stalled sender makes the two differ.
+	if ratio := s.Metrics[sample.FabricGoodput] / s.Metrics[sample.Throughput]; ratio < 0.75 || ratio > 1.33 {
 		t.Errorf("%s: the devices of the hosts counted %.3f of the throughput", s.Scenario, ratio)
 	}
 	for _, m := range []sample.Metric{sample.SenderCores, sample.ReceiverCores} {
