@@ -66,7 +66,7 @@ const tidy = `trap 'for c in [ab].yaml; do [ -e "$c" ] && vrouter remove --confi
 // buildProgram returns a directory with the program vrouter.
 func buildProgram(t *testing.T) string {
 	t.Helper()
-	dir := must.Get(os.MkdirTemp("", "vr-qs"))(t) // short: sockets are in it
+	dir := must.Get(os.MkdirTemp("", "vr-qs"))(t) // not t.TempDir: the path of a socket must be short
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	program := must.Get(testprogram.Build(dir, "vrouter"))(t)
 	return filepath.Dir(program)

@@ -210,7 +210,7 @@ func (m *liveModel) step() string {
 	switch {
 	case m.point != nil:
 		rate := units.FormatRate(m.point.Bits)
-		if m.point.SenderCPU == 0 && m.point.ReceiverCPU == 0 { // not known
+		if m.point.SenderCPU == 0 && m.point.ReceiverCPU == 0 { // the nodes are not pinned, so the CPU use of each is not known
 			return rate
 		}
 		return rate + ", " + sentences.BothCPUs(m.point.SenderCPU, m.point.ReceiverCPU)

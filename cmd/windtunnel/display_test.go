@@ -206,7 +206,7 @@ func TestTheLiveLineHasTheCurrentStepAndBothCPUs(t *testing.T) {
 	shows("  measuring  ")
 	m.Update(sample.Point{Bits: 9.61e9, SenderCPU: 54.4, ReceiverCPU: 73})
 	shows("  9.61 Gbit/s, sender CPU 54 %, receiver 73 %  ")
-	m.Update(sample.Point{Bits: 9.61e9}) // of nodes that are not pinned
+	m.Update(sample.Point{Bits: 9.61e9}) // no CPU use: the nodes are not pinned
 	shows("  9.61 Gbit/s  ")
 	m.Update(endedMsg{experiment.Trial{Scenario: "raw/stream", Block: 2}, experiment.Progress{Number: 3, Total: 10, Attempt: 2, Attempts: 3}})
 	shows("  3 of 10 finished, about ")

@@ -43,7 +43,7 @@ type AttachArgs struct {
 	Underlay   []netip.Addr
 	MTU        int
 	CPUs       []int
-	Unpinned   bool // other nodes use CPUs too: virtual CPUs of VMs are not pinned
+	Unpinned   bool // the nodes share CPUs, so a VM's virtual CPUs are not pinned to CPUs
 	Steer      bool
 	Endpoint   suite.Endpoint // kind and settings of every container: a namespace or a VM
 	Programs   []string       // paths of the tools that will run in VMs

@@ -23,8 +23,8 @@ func order(seed uint64, block, entries int) []int {
 }
 
 // schedule returns a block: every scenario once, in random order. In a run with
-// profiles the first blocks have every scenario a second time, with the profiler; except those
-// whose nodes are not pinned, because a profile of a node's CPUs would include the other node's work.
+// profiles, the first blocks run every scenario a second time, with the profiler. Scenarios whose nodes are not
+// pinned have no second time: a profile of a node's CPUs would include the other node's work.
 func (e *Experiment) schedule(block int) []entry {
 	if e.Plan.Matrix != nil {
 		return e.rounds(block)

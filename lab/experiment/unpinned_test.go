@@ -19,14 +19,14 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// The tools of pinned nodes run on the CPUs of their node. Those of other nodes may run on the CPUs of both
-// nodes, and their sample has no CPU figure of one side.
+// If the nodes are pinned, the tools run on the CPUs of their own node. If not, they may run on the CPUs of both
+// nodes, and the sample has no figure for the CPU of the sender or of the receiver.
 func TestToolsOfNodesThatAreNotPinnedRunOnAllCPUs(t *testing.T) {
 	for _, unpinned := range []bool{false, true} {
 		t.Run(fmt.Sprintf("unpinned %v", unpinned), func(t *testing.T) {
 			allowed, nodes, s := affinities(t, scenario("bridge", func(sc *suite.Scenario) {
 				sc.Fabric.Unpinned = unpinned
-				sc.Timing.Duration = 1600 * time.Millisecond // three glances
+				sc.Timing.Duration = 1600 * time.Millisecond // long enough for three readings of the threads' CPUs
 			}))
 			want := map[string][][]int{"a/c1": {nodes[0]}, "b/c1": {nodes[1]}}
 			if unpinned {
@@ -39,7 +39,7 @@ func TestToolsOfNodesThatAreNotPinnedRunOnAllCPUs(t *testing.T) {
 	}
 }
 
-// The virtual CPUs of VMs, which have a CPU each on pinned nodes, may use all CPUs too.
+// If the nodes are pinned, each virtual CPU of a VM has one CPU. If not, it may run on all CPUs.
 func TestVMsOfNodesThatAreNotPinnedRunOnAllCPUs(t *testing.T) {
 	must.Long(t)
 	sc := vmScenario(t, "bridge", func(sc *suite.Scenario) { sc.Fabric.Unpinned = true })
@@ -53,25 +53,25 @@ func TestVMsOfNodesThatAreNotPinnedRunOnAllCPUs(t *testing.T) {
 		for _, set := range sets {
 			must.Equal(t, all, set)
 		}
-		if len(sets) < 6 { // agent and QEMU
-			t.Errorf("node %s has %d threads", n.Name(), len(sets))
+		if len(sets) < 6 { // those of the agent and of QEMU
+			t.Errorf("found %d threads on node %s, want those of the agent and of QEMU, at least 6", len(sets), n.Name())
 		}
 	}
 }
 
-// affinities runs a scenario once. It returns the CPUs on which threads in the namespaces of each endpoint's
-// node may run during the window, each set once; and the CPUs of both nodes in the layout.
+// affinities runs a scenario once, and reads several times on which CPUs the threads of each node may run. allowed has the
+// different sets of CPUs, by endpoint. nodes has the CPUs that the layout gives to each node.
 func affinities(t *testing.T, sc suite.Scenario) (allowed map[string][][]int, nodes [][]int, s sample.Sample) {
 	t.Helper()
 	allowed = map[string][][]int{}
-	seen := map[string]int{} // threads, at all glances together
+	seen := map[string]int{} // number of threads, added up over all readings; by endpoint
 	var bench *Bench
 	n := &notebook{up: func(b *Bench) { bench, nodes = b, b.Testbed.Layout().Nodes }}
 	n.moved = func() {
 		for _, e := range []Endpoint{bench.Pairs[0].Sender, bench.Pairs[0].Receiver} {
 			id, err := e.Node.Agent().Identity(t.Context())
 			if err != nil {
-				t.Errorf("the namespaces of node %s: %v", e, err)
+				t.Errorf("cannot ask the agent of endpoint %s for its namespaces: %v", e, err)
 				return
 			}
 			for _, inode := range id.Namespaces {
@@ -86,21 +86,21 @@ func affinities(t *testing.T, sc suite.Scenario) (allowed map[string][][]int, no
 	}
 	must.Succeed(t, lab(t, n, sc).Run(t.Context()))
 	if len(n.samples) != 1 || !n.samples[0].OK() {
-		t.Fatalf("%+v", n.samples)
+		t.Fatalf("the samples are %+v; want one without a failure", n.samples)
 	}
-	if seen["a/c1"] < 4 || seen["b/c1"] < 4 { // agent and tool
-		t.Errorf("threads at all glances together: %v", seen)
+	if seen["a/c1"] < 4 || seen["b/c1"] < 4 { // those of the agent and of the tool
+		t.Errorf("found %v threads in all readings; want at least 4 for each endpoint", seen)
 	}
 	return allowed, nodes, n.samples[0]
 }
 
-// threadsIn lists the CPUs on which each thread in a network namespace may run.
+// threadsIn returns a set of CPUs for each thread in a network namespace: those on which the thread may run.
 func threadsIn(t *testing.T, inode uint32) (sets [][]int) {
 	links, err := filepath.Glob("/proc/[0-9]*/ns/net")
 	must.Succeed(t, err)
 	for _, link := range links {
 		at, err := os.Readlink(link)
-		own := strings.HasPrefix(link, fmt.Sprintf("/proc/%d/", os.Getpid())) // this process enters namespaces, as the lab does
+		own := strings.HasPrefix(link, fmt.Sprintf("/proc/%d/", os.Getpid())) // not counted: threads of the test enter the namespaces
 		if err != nil || own || at != fmt.Sprintf("net:[%d]", inode) {
 			continue
 		}
@@ -109,7 +109,7 @@ func threadsIn(t *testing.T, inode uint32) (sets [][]int) {
 			id := must.Get(strconv.Atoi(filepath.Base(task)))(t)
 			var set unix.CPUSet
 			if unix.SchedGetaffinity(id, &set) != nil {
-				continue // it has ended
+				continue // the thread has ended
 			}
 			var cpus []int
 			for c := range len(set) * 64 {
@@ -123,7 +123,7 @@ func threadsIn(t *testing.T, inode uint32) (sets [][]int) {
 	return sets
 }
 
-// expectFigures tests which CPU figures a sample has.
+// expectFigures checks that the sample has the figures for the CPU of the sender and of the receiver if the nodes are pinned, and none if not.
 func expectFigures(t *testing.T, s *sample.Sample, unpinned bool) {
 	t.Helper()
 	for _, m := range []sample.Metric{sample.Throughput, sample.Segments, sample.Retransmits, sample.FabricBits, sample.SenderToolCores, sample.ReceiverToolCores, sample.ObserverCores, sample.SenderStealCPU, sample.ReceiverStealCPU} {
@@ -132,7 +132,7 @@ func expectFigures(t *testing.T, s *sample.Sample, unpinned bool) {
 		}
 	}
 	assertFabricAgrees(t, s)
-	var sides []sample.Metric // CPU of one side that the meter computes from the node's CPUs
+	var sides []sample.Metric // figures for the CPU of the sender or of the receiver, computed from its node's CPUs
 	for m := range maps.Keys(s.Metrics) {
 		counted := []sample.Metric{sample.SenderToolCores, sample.ReceiverToolCores, sample.SenderStealCPU, sample.ReceiverStealCPU, sample.SenderForeignCPU, sample.ReceiverForeignCPU, sample.ToolSenderCPU, sample.ToolReceiverCPU}
 		if strings.Contains(string(m), "cpu") && m.Side() != "" && !slices.Contains(counted, m) || m == sample.Capacity {
@@ -142,7 +142,7 @@ func expectFigures(t *testing.T, s *sample.Sample, unpinned bool) {
 	cpu := slices.ContainsFunc(s.Series, func(p sample.Point) bool { return p.SenderCPU > 0 || p.ReceiverCPU > 0 })
 	warned := strings.Contains(strings.Join(s.Warnings, "\n"), "the nodes are not pinned")
 	if got := len(sides) > 0; got == unpinned || cpu == unpinned || warned != unpinned {
-		t.Errorf("unpinned %v: figures of a side's CPU: %v; in the series: %v; warning: %v", unpinned, sides, cpu, warned)
+		t.Errorf("unpinned is %v, and the sample has the CPU figures %v; its series has CPU figures: %v; it has the warning about nodes that are not pinned: %v", unpinned, sides, cpu, warned)
 	}
 }
 
@@ -158,7 +158,7 @@ func TestScenariosThatAreNotPinnedHaveNoProfile(t *testing.T) {
 			got[next]++
 		}
 		if !maps.Equal(got, want) {
-			t.Errorf("block %d: %v, want %v", block, got, want)
+			t.Errorf("block %d has the entries %v, want %v", block, got, want)
 		}
 	}
 }

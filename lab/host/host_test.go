@@ -53,7 +53,7 @@ func TestAnOrdinaryUserLocksTheMachineWithoutRoot(t *testing.T) {
 	}
 	const nobody = 65534
 	self := must.Get(os.ReadFile("/proc/self/exe"))(t)
-	dir := must.Get(os.MkdirTemp("/var/tmp", "windtunnel-test"))(t) // nobody cannot enter t.TempDir
+	dir := must.Get(os.MkdirTemp("/var/tmp", "windtunnel-test"))(t) // not t.TempDir: the user nobody cannot enter it
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	program := filepath.Join(dir, "program")
 	must.Succeed(t, errors.Join(os.WriteFile(program, self, 0o755), os.Chmod(dir, 0o755), os.Chown(dir, nobody, nobody)))

@@ -112,7 +112,7 @@ func TestPointsSubtractTheWiresWork(t *testing.T) {
 	unpinned := Points(sender, &receiver, wire, 1e9, Facts{Direction: suite.Forward, Unpinned: true})
 	for i, p := range unpinned {
 		if p.SenderCPU != 0 || p.ReceiverCPU != 0 || p.Bits != got[i].Bits {
-			t.Errorf("point %d of nodes that are not pinned: %+v, pinned %+v", i, p, got[i])
+			t.Errorf("point %d is %+v if the nodes are not pinned, and %+v if they are; want the same without CPU figures", i, p, got[i])
 		}
 	}
 }

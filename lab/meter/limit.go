@@ -25,7 +25,7 @@ func Limit(sender, receiver *Delta, f Facts, w suite.Workload, fabric suite.Fabr
 		return sample.RateLimit
 	case fabric.Rate > 0 && !f.Colocated && ms[sample.FabricBits] >= reached*float64(fabric.Rate)*float64(max(fabric.Links, 1))*ways:
 		return sample.LinkLimit
-	case f.Unpinned: // threads change their CPU, so no busy CPU shows which of them is the limit
+	case f.Unpinned: // threads move between CPUs, so a busy CPU does not show which thread is the limit
 		return ""
 	case by != "":
 		return by

@@ -13,7 +13,7 @@ import (
 // both sides and cannot be divided: it is recorded under the sender's names,
 // and the receiver's CPU is absent.
 //
-// If the nodes are not pinned, both sides' CPU is absent, and what depends on it.
+// If the nodes are not pinned, there are no figures for the CPU of the sender and of the receiver, and none that are computed from these.
 //
 // The fabric's work is subtracted from the CPU on which it ran, from softirq
 // first, and recorded separately. Steal is never part of a node's CPU.
@@ -461,7 +461,7 @@ func goodputFromCounters(bytes, packets uint64, headerBytes int) uint64 {
 // Facts are the inputs of a trial's figures that no node's meter knows.
 type Facts struct {
 	Colocated bool // both endpoints are on the sender's node
-	Unpinned  bool // programs of all nodes ran on the metered CPUs, so that no CPU time belongs to one side
+	Unpinned  bool // the nodes share the metered CPUs, so their CPU time is not that of one node
 	Direction suite.Direction
 	// Throughput is the received payload that the tool reports, in bits per
 	// second, both directions together; 0 if it reports none. It replaces TCP's

@@ -180,7 +180,7 @@ func TestTheFabricsWorkAtTheReceiverIsSeparate(t *testing.T) {
 	}
 }
 
-// The CPUs of both nodes are the same if the nodes are not pinned. What processes or devices count stays.
+// If the nodes are not pinned, figures from the CPUs' counters are absent. Figures from counters of processes and of devices are present.
 func TestWithoutPinningNoCPUTimeIsOfOneSide(t *testing.T) {
 	a, b := stream()
 	facts := Facts{Direction: suite.Forward, Stream: true, Throughput: 5e9, Headers: TCPHeaders(4), WireCPU: map[int]float64{1: 0.3}, Engine: 0.02}
@@ -189,16 +189,16 @@ func TestWithoutPinningNoCPUTimeIsOfOneSide(t *testing.T) {
 		sample.ReceiverCPU, sample.ReceiverCores, sample.ReceiverUserCPU, sample.ReceiverSystemCPU, sample.ReceiverSoftirqCPU, sample.ReceiverIRQCPU, sample.ReceiverCPUPerByte, sample.ReceiverCPUPerPacket,
 		sample.ReceiverFabricCores, sample.Capacity} {
 		if _, ok := want[m]; !ok {
-			t.Errorf("pinned nodes have no %s", m)
+			t.Errorf("the nodes are pinned, but the metric %s is absent", m)
 		}
 		delete(want, m)
 	}
 	facts.Unpinned = true
 	must.Equal(t, want, Metrics(a, b, facts))
 
-	b.Guests = map[string]float64{"c1": 0.5} // a VM's threads are counted, and the rest of its node is not known
+	b.Guests = map[string]float64{"c1": 0.5} // CPU time of the VM's threads: known, as the system counts it by thread
 	got := Metrics(a, b, facts)
 	if _, ok := got[sample.ReceiverNetworkCores]; ok || got[sample.ReceiverGuestCores] != 0.25 {
-		t.Errorf("a VM uses %v cores and its node %v", got[sample.ReceiverGuestCores], got[sample.ReceiverNetworkCores])
+		t.Errorf("the receiver's VM used %v cores, want 0.5; the rest of its node used %v, want no such metric", got[sample.ReceiverGuestCores], got[sample.ReceiverNetworkCores])
 	}
 }

@@ -200,12 +200,12 @@ func TestHypothesisComparesSpreads(t *testing.T) {
 		{one, again, model.Undecided, "partly within <= 1."},
 		{wide[:5], one[:5], model.Undecided, "in 5 trials, too few to judge by: 6 are needed."},
 		{wide[:2], one[:2], model.Undecided, "Throughput of b/stream and a/stream has no ratio in 2 trials."},
-		{spread2(10, 11), one, model.Undecided, "a ratio of spreads needs spreads above zero"},
+		{spread2(10, 11), one, model.Undecided, "the ratio of spreads cannot be computed"},
 	} {
 		plan.Hypotheses = []suite.Hypothesis{{Spread: true, Metric: string(sample.Throughput), Baseline: "a/stream", Subjects: []string{"b/stream"}, High: 1, Printed: "<= 1"}}
 		r := report.Build(run, plan, slices.Concat(column("a/stream", sample.Throughput, c.a...), column("b/stream", sample.Throughput, c.b...)))
 		if h := r.Hypotheses[0]; h.Judgement != c.want || !strings.Contains(h.Why, c.why) {
-			t.Errorf("%s (%s), want %s (%s)", h.Judgement, h.Why, c.want, c.why)
+			t.Errorf("the judgement is %s (%s), want %s (%s)", h.Judgement, h.Why, c.want, c.why)
 		}
 		expectNote(t, r, "Programs of each node ran on the CPUs of all nodes (pinned: false), so CPU figures of a side, limits and profiles are absent: a/stream.")
 	}
@@ -214,6 +214,6 @@ func TestHypothesisComparesSpreads(t *testing.T) {
 	plan.Hypotheses[0] = suite.Hypothesis{Metric: string(sample.SenderCPUPerByte), Subjects: []string{"a/stream"}, High: 1, Printed: "<= 1"}
 	h := report.Build(run, plan, column("a/stream", sample.Throughput, one...)).Hypotheses[0]
 	if want := "Sender CPU per byte was not measured in a/stream: the nodes are not pinned."; h.Judgement != model.Undecided || h.Why != want {
-		t.Errorf("%s: %q, want %q", h.Judgement, h.Why, want)
+		t.Errorf("the judgement is %s, because %q; want the reason %q", h.Judgement, h.Why, want)
 	}
 }

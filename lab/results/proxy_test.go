@@ -26,7 +26,7 @@ const socketName = ".s.PGSQL.5432"
 
 func startProxy(t *testing.T, to string) *proxy {
 	t.Helper()
-	dir := must.Get(os.MkdirTemp("", "wt-pg-"))(t) // the path of a socket must be short
+	dir := must.Get(os.MkdirTemp("", "wt-pg-"))(t) // not t.TempDir: the path of a socket must be short
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	l := must.Get(net.Listen("unix", filepath.Join(dir, socketName)))(t)
 	t.Cleanup(func() { _ = l.Close() })

@@ -123,7 +123,7 @@ type Point struct {
 	At          float64 `json:"at_s"`               // end of the slice, seconds since the start of the meter's window; negative before it
 	Seconds     float64 `json:"seconds,omitempty"`  // length of the slice; 0 in samples of version 1
 	Bits        float64 `json:"bps"`                // bits per second on the fabric (or the colocated endpoint's device) in the data direction
-	SenderCPU   float64 `json:"sender_cpu_percent"` // 0 if the nodes are not pinned, as ReceiverCPU
+	SenderCPU   float64 `json:"sender_cpu_percent"` // this and ReceiverCPU are 0 if the nodes are not pinned
 	ReceiverCPU float64 `json:"receiver_cpu_percent"`
 	// Latency is the mean round trip of the transactions that ended in the slice, and
 	// LatencyMax the longest, in ns; both are absent without transactions.

@@ -10,12 +10,16 @@ import (
 )
 
 // SpreadRatio estimates how much more subject spreads than baseline: the ratio of their coefficients of
-// variation. Element i of both is from block i. The interval is Student's t around the logarithm of the
-// ratio. Its standard error is that of the jackknife over blocks, so it includes what a block does to both,
-// and no normal distribution of the values is assumed (Miller, Jackknifing Variances, 1968). A few outliers
-// on one side make such an interval too narrow. So it includes 1 unless a permutation test rejects 1 too:
-// if nothing differs, the two values of a block, relative to their medians, could as well be swapped.
-// SpreadRatio needs three blocks. It is an error if the lengths differ, or if a coefficient is zero.
+// variation (CV). Element i of both is from block i.
+//
+// The interval is that of Student's t for the logarithm of the ratio. The standard error comes from the jackknife:
+// the ratio is computed again without each block. This takes into account that a disturbed block changes both
+// values, and it does not assume that the values are normally distributed (Miller, Jackknifing Variances, 1968).
+// A few outliers on one side make such an interval too narrow. A permutation test prevents a false difference: if
+// the spreads are equal, it makes no difference when the two values of a block are swapped, each relative to its median. If
+// this test does not reject a ratio of 1, the interval is widened to include 1.
+//
+// With less than three blocks, ok is false. It is an error if the lengths differ, or if a CV is zero.
 func SpreadRatio(subject, baseline []float64, level float64) (iv Interval, ok bool, err error) {
 	if err := levelInRange(level); err != nil {
 		return Interval{}, false, err
@@ -28,7 +32,7 @@ func SpreadRatio(subject, baseline []float64, level float64) (iv Interval, ok bo
 	if err != nil {
 		return Interval{}, false, err
 	}
-	without := make([]float64, n) // one block each
+	without := make([]float64, n) // logarithms of the ratio without block i
 	for i := range without {
 		if without[i], err = logSpreadRatio(subject, baseline, i); err != nil {
 			return Interval{}, false, err
@@ -38,14 +42,14 @@ func SpreadRatio(subject, baseline []float64, level float64) (iv Interval, ok bo
 	half := distuv.StudentsT{Sigma: 1, Nu: freedom}.Quantile((1+level)/2) * freedom * stat.StdDev(without, nil) / math.Sqrt(float64(n))
 	iv = Interval{Median: ratioOf(all), Low: ratioOf(all - half), High: ratioOf(all + half), N: n, Level: level}
 	if iv.Excludes(1) && swapped(subject, baseline, math.Abs(all)) > 1-level {
-		// Beyond 1, because an end at 1 would confirm a claim of at most 1.
+		// Just beyond 1: an interval that ends at 1 would confirm the claim that the ratio is at most 1.
 		iv.Low, iv.High = min(iv.Low, math.Nextafter(1, 0)), max(iv.High, math.Nextafter(1, 2))
 	}
 	return iv, true, nil
 }
 
-// swapped is the p-value of the permutation test: the share of the swaps whose ratio of spreads, as a
-// logarithm, is at least as far from 0 as seen.
+// swapped returns the p-value of the permutation test. It swaps the two values in each possible choice of blocks. The result is the share
+// of these choices in which the logarithm of the ratio of CVs is at least as far from 0 as seen.
 func swapped(subject, baseline []float64, seen float64) float64 {
 	medians := [2]float64{middleOf(subject), middleOf(baseline)}
 	s, b := make([]float64, len(subject)), make([]float64, len(baseline))
@@ -65,7 +69,7 @@ func swapped(subject, baseline []float64, seen float64) float64 {
 	return float64(reached) / float64(all)
 }
 
-// logSpreadRatio returns the logarithm of the ratio of the coefficients of variation, without one block (-1: with all).
+// logSpreadRatio returns the logarithm of the ratio of CVs, computed without the block of this index; -1: with all blocks.
 func logSpreadRatio(subject, baseline []float64, without int) (float64, error) {
 	var cvs [2]float64
 	for side, xs := range [][]float64{subject, baseline} {
@@ -77,7 +81,7 @@ func logSpreadRatio(subject, baseline []float64, without int) (float64, error) {
 			return 0, err
 		}
 		if !ok || cv == 0 {
-			return 0, errors.New("a ratio of spreads needs spreads above zero")
+			return 0, errors.New("the ratio of spreads cannot be computed: all trials of one side have the same value, or their mean is zero")
 		}
 		cvs[side] = cv
 	}

@@ -13,15 +13,15 @@ func TestSpreadRatioIsThatOfTheCoefficientsOfVariation(t *testing.T) {
 	baseline := []float64{98, 101, 99, 103, 100, 97, 102, 100}
 	subject := make([]float64, len(baseline))
 	for i, b := range baseline {
-		subject[i] = 5e9 * (100 + 3*(b-100)) // another unit, and three times the distance from the mean
+		subject[i] = 5e9 * (100 + 3*(b-100)) // another unit, and three times as far from the mean
 	}
 	iv, ok, err := SpreadRatio(subject, baseline, Level)
 	if err != nil || !ok || math.Abs(iv.Median-3) > 1e-9 || iv.Low > 3 || iv.High < 3 || iv.N != 8 || iv.Level != Level {
-		t.Errorf("%+v, %v, %v; want a ratio of 3", iv, ok, err)
+		t.Errorf("the interval is %+v (ok %v, error %v); want a ratio of 3", iv, ok, err)
 	}
 	inverse := must.Get(intervalOf(SpreadRatio(baseline, subject, Level)))(t)
 	if math.Abs(inverse.Low*iv.High-1) > 1e-9 || math.Abs(inverse.High*iv.Low-1) > 1e-9 {
-		t.Errorf("%+v is not the inverse of %+v", inverse, iv)
+		t.Errorf("with subject and baseline exchanged, the interval is %+v; want the inverse of %+v", inverse, iv)
 	}
 }
 
@@ -34,7 +34,7 @@ func intervalOf(iv Interval, ok bool, err error) (Interval, error) {
 
 func TestSpreadRatioNeedsThreeBlocksAndSpreads(t *testing.T) {
 	if _, ok, err := SpreadRatio([]float64{1, 2}, []float64{1, 3}, Level); ok || err != nil {
-		t.Errorf("two blocks: %v, %v", ok, err)
+		t.Errorf("two blocks give ok %v and the error %v; want false and no error", ok, err)
 	}
 	for name, c := range map[string][2][]float64{
 		"no spread":                      {{1, 1, 1, 1}, {1, 2, 3, 4}},
@@ -44,16 +44,16 @@ func TestSpreadRatioNeedsThreeBlocksAndSpreads(t *testing.T) {
 		"a mean of zero, so no relation": {{-1, 1, -2, 2}, {1, 2, 3, 4}},
 	} {
 		if iv, ok, err := SpreadRatio(c[0], c[1], Level); ok || err == nil {
-			t.Errorf("%s: %+v, %v, %v; want an error", name, iv, ok, err)
+			t.Errorf("%s: the interval is %+v (ok %v, error %v); want an error", name, iv, ok, err)
 		}
 	}
 }
 
-// If nothing differs, the interval holds 1 in 95 % of simulated runs or more. A spread of three times
-// another is found in most.
+// The test simulates runs. If the two spreads are equal, the interval includes 1 in at least 95 % of the runs. If one is three
+// times the other, the interval excludes 1 in most runs.
 func TestIntervalOfASpreadRatioHoldsTheTrueRatio(t *testing.T) {
 	const runs, blocks = 500, 11
-	widened := 0 // because the permutation test does not reject 1
+	widened := 0 // number of intervals that were widened to include 1
 	simulate := func(name string, ratio float64) (held, found float64) {
 		rng, wide := rand.New(rand.NewPCG(1, 2)), 0.0
 		for range runs {
@@ -74,18 +74,18 @@ func TestIntervalOfASpreadRatioHoldsTheTrueRatio(t *testing.T) {
 			}
 			wide += math.Log(iv.High/iv.Median) / runs
 		}
-		t.Logf("%s, %g times the spread: the interval has the true ratio in %.1f %% of the runs and not 1 in %.1f %%; its ends are a factor of %.1f from the ratio", name, ratio, 100*held, 100*found, math.Exp(wide))
+		t.Logf("%s noise, one spread %g times the other: the interval includes the true ratio in %.1f %% of the runs, and excludes 1 in %.1f %%; its upper end is %.1f times the estimated ratio (geometric mean)", name, ratio, 100*held, 100*found, math.Exp(wide))
 		return held, found
 	}
 	for name := range noises {
 		if held, _ := simulate(name, 1); held < Level {
-			t.Errorf("%s: the interval holds the true ratio in %.1f %% of the runs", name, 100*held)
+			t.Errorf("%s noise, equal spreads: the interval includes the true ratio, 1, in only %.1f %% of the runs; want %.0f %%", name, 100*held, 100*Level)
 		}
 	}
 	if widened == 0 {
-		t.Error("no interval is wider because of the permutation test")
+		t.Error("the permutation test has widened no interval, so this test does not check it")
 	}
 	if held, found := simulate("lognormal", 3); held < 0.92 || found < 0.6 {
-		t.Errorf("three times the spread: the interval has the true ratio in %.1f %% of the runs and not 1 in %.1f %%", 100*held, 100*found)
+		t.Errorf("one spread three times the other: the interval includes the true ratio in %.1f %% of the runs, want 92 %%; it excludes 1 in %.1f %%, want 60 %%", 100*held, 100*found)
 	}
 }

@@ -2,7 +2,7 @@
 //
 //   - medians with order-statistic intervals;
 //   - ratios and differences of pairs, with interval and test;
-//   - ratios of spreads, with interval;
+//   - the ratio of two coefficients of variation, with its interval;
 //   - runs against runs;
 //   - the correction for many tests;
 //   - the smallest difference that a comparison could have shown;

@@ -177,7 +177,7 @@ const (
 	defaultSteering = "flow"
 	defaultQueueCPU = "fixed"
 	movingQueues    = "moving"
-	defaultFigure   = "median" // of a hypothesis
+	defaultFigure   = "median" // default of a hypothesis' key statistic
 	spreadFigure    = "spread"
 	defaultMTU      = 1500
 	defaultBuffer   = 128 << 10   // tcp_stream

@@ -251,8 +251,8 @@ type Fabric struct {
 	// CPUShare is the share of a node's CPU time that the node's programs get, above 0
 	// and up to 1; 0: all.
 	CPUShare float64 `json:"cpu_share,omitempty"`
-	// Unpinned: programs and NICs' threads of each node may run on the CPUs of all nodes. So
-	// the CPU time of one node cannot be measured.
+	// Unpinned: the programs of each node, and the threads of its NICs, may run on the CPUs of all nodes.
+	// The CPU time of one node cannot be measured then.
 	Unpinned bool `json:"unpinned,omitempty"`
 	// NoCoalescing: a NIC delivers each received frame at once. It does not collect
 	// frames for some time.
@@ -333,7 +333,7 @@ type Ladder struct {
 //
 // The figure depends on Baseline, Over and Difference:
 //   - with a Baseline, subject / baseline, or with Difference subject − baseline;
-//   - with a Baseline and Spread, the ratio of the Metric's coefficients of variation over the trials;
+//   - with a Baseline and Spread, the coefficient of variation of the subject's trials, divided by that of the baseline's trials;
 //   - with Over, the Metric of the subject divided by its metric Over;
 //   - without any of them, the Metric of the subject.
 type Hypothesis struct {

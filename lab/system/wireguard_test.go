@@ -43,7 +43,7 @@ func TestEveryNodeKnowsTheOthersPublicKeysWithoutAsking(t *testing.T) {
 			if j == i {
 				continue
 			}
-			key := must.Get(wireGuardKey(nodes[j], j))(t) // as that node makes it
+			key := must.Get(wireGuardKey(nodes[j], j))(t) // the key that node j makes for itself
 			want = append(want, base64.StdEncoding.EncodeToString(key.PublicKey().Bytes()))
 		}
 		var got []string

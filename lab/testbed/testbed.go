@@ -96,7 +96,7 @@ type Endpoint struct {
 // Node is a compute node. Each node has separate CPUs, unless Layout.Shared is set.
 type Node interface {
 	Name() string
-	CPUs() []int // separate ones; with Fabric.Unpinned programs of other nodes run on them too
+	CPUs() []int // the node's CPUs in the layout, different for each node. With Fabric.Unpinned, programs of other nodes run on them too
 	// Addr is the node's address on the underlay; version is 4 or 6.
 	Addr(version int) netip.Addr
 	// Agent runs on the node, in its network namespace and on its CPUs.

@@ -314,7 +314,7 @@ func TestNTttcpEndsOnASignalWhileItWaitsForTheOtherEnd(t *testing.T) {
 	testprogram.HeedHangups()
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		port := freePort(t) + 1
-		mute := must.Get(net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port-1)))(t) // never answers
+		mute := must.Get(net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port-1)))(t) // accepts connections, and never answers
 		s := start(t, "ntttcp", strings.Fields(fmt.Sprintf("-s -p %d -m 1,*,127.0.0.1 -t 1", port))...)
 		connected := must.Get(mute.Accept())(t)
 		s.signal(signal)

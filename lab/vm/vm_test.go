@@ -89,7 +89,7 @@ func TestQEMUsOtherThreadsDoNotUseTheVirtualCPUs(t *testing.T) {
 func TestEachVirtualCPUIsPinnedToASeparateCPU(t *testing.T) {
 	k := needQEMU(t)
 	cpus := twoCPUs(t)
-	m := must.Get(started(t, k, k.Image, 2))(t) // no file system is needed for its CPUs to run
+	m := must.Get(started(t, k, k.Image, 2))(t) // without a root file system: the test needs only running virtual CPUs
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	conn := must.Get(m.Connect(ctx, cpus))(t)

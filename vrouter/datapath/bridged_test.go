@@ -292,7 +292,7 @@ func TestATraceShowsHowABridgedFrameLeaves(t *testing.T) {
 	} {
 		steps, code := r.trace(t, r.vif, frame(macA, macB, packet(t, addrA, c.to, 0, 64, "x")))
 		if code != actRedirect {
-			t.Fatalf("%+v, action %d", steps, code)
+			t.Fatalf("the trace has the steps %+v and ends with action %d", steps, code)
 		}
 		var nexthops []uint32
 		for _, s := range steps {

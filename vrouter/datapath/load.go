@@ -63,7 +63,7 @@ func (d *Datapath) load() (err error) {
 	}
 	d.maps, d.programs = objects.vrouterMaps, objects.vrouterPrograms
 	for _, m := range []*ebpf.Map{d.maps.Vrfs, d.maps.NexthopEntries, d.maps.Nexthops, d.maps.Ilm, d.maps.PolicyGenerations} {
-		if _, err := m.Memory(); err != nil { // here, because several goroutines read the maps later
+		if _, err := m.Memory(); err != nil { // The first call is not safe for concurrent use, and later several goroutines read the maps.
 			return fmt.Errorf("map the memory of %s: %w", m, err)
 		}
 	}

@@ -68,7 +68,7 @@ func TestAGroupDecidesForFlowsOfTheWorkload(t *testing.T) {
 			must.Succeed(t, err)
 			_, traced := r.trace(t, r.vif, frame(macA, model.RouterMAC, packet(t, addrA, c.to, 0, 64, "x")))
 			if (traced == actRedirect) != c.passes {
-				t.Errorf("the trace has the action %d; passes should be %v", traced, c.passes)
+				t.Errorf("the trace ends with action %d; want that the packet passes: %v (then the action is %d)", traced, c.passes, actRedirect)
 			}
 			code := r.sendTo(t, c.to)
 			if c.passes && code == actRedirect || !c.passes && code != actRedirect && r.drop(t, before) == "policy" {

@@ -84,8 +84,8 @@ func empty(m *ebpf.Map) error {
 	}
 }
 
-// zero writes zeros to all entries of an array in one system call. ebpf.Map.BatchUpdate would copy
-// the values of a per-CPU array one by one.
+// zero writes zeros to all entries of an array in one system call. It does not use ebpf.Map.BatchUpdate, which copies the values of
+// a per-CPU array one by one.
 func zero(m *ebpf.Map) error {
 	size := uintptr(m.ValueSize())
 	if m.Type() == ebpf.PerCPUArray {
@@ -99,7 +99,7 @@ func zero(m *ebpf.Map) error {
 	for i := range keys {
 		keys[i] = uint32(i)
 	}
-	a := struct { // the fields "batch" of union bpf_attr, linux/bpf.h
+	a := struct { // struct batch in union bpf_attr of linux/bpf.h
 		in, out      uint64
 		keys, values unsafe.Pointer
 		count, fd    uint32
@@ -111,7 +111,7 @@ func zero(m *ebpf.Map) error {
 	return nil
 }
 
-// trace is as Datapath.Trace, but all traces use the same loaded program.
+// trace does the same as Datapath.Trace, but loads the tracing program only once for all tests.
 func (r *rig) trace(t testing.TB, ifindex int, frame []byte) ([]TraceStep, int32) {
 	t.Helper()
 	c := must.Get(tracingOnce())(t)
@@ -121,7 +121,7 @@ func (r *rig) trace(t testing.TB, ifindex int, frame []byte) ([]TraceStep, int32
 	return steps, code
 }
 
-// tracingOnce loads the tracing program over the tables of the shared datapath.
+// tracingOnce loads the tracing program, which uses the tables of the shared datapath. Later calls return the same program.
 var tracingOnce = sync.OnceValues(func() (*ebpf.Collection, error) {
 	d, err := loadOnce()
 	if err != nil {
@@ -130,8 +130,8 @@ var tracingOnce = sync.OnceValues(func() (*ebpf.Collection, error) {
 	return d.loadTracing()
 })
 
-// attaching returns the shared datapath for the devices of the test's namespace, with other hooks. When the test
-// ends, it detaches the programs from the loopback device and from the given devices.
+// attaching returns the shared datapath, so that it attaches programs in the test's namespace, without tcx if noTCX, and without XDP
+// if noXDP. At the end of the test, the programs are detached from the loopback device and from these devices (indexes).
 func attaching(t testing.TB, noTCX, noXDP bool, devices ...int) *Datapath {
 	t.Helper()
 	d := shared(t)

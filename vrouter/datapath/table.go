@@ -66,13 +66,13 @@ func eachEntry[K, V any](name string, m *ebpf.Map, end int, f func(K, []V)) erro
 	return nil
 }
 
-// eachMapped is as eachEntry, for an array whose memory can be mapped.
+// eachMapped is eachEntry for an array with the flag BPF_F_MMAPABLE. It reads the array's memory, which is faster than system calls.
 func eachMapped[K, V any](name string, m *ebpf.Map, end int, f func(K, []V)) error {
 	memory, err := m.Memory()
 	if err != nil {
 		return fmt.Errorf("map the memory of map %s: %w", name, err)
 	}
-	size := (int(m.ValueSize()) + 7) &^ 7 // the kernel aligns the values
+	size := (int(m.ValueSize()) + 7) &^ 7 // the kernel places the values at multiples of 8 bytes
 	part := make([]uint64, min(end*size, batchBytes/size*size)/8)
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(part))), 8*len(part))
 	var i uint32

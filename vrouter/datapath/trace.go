@@ -67,7 +67,7 @@ func (d *Datapath) Trace(ifindex int, frame []byte) ([]TraceStep, int32, error) 
 	return traceBy(c, ifindex, frame)
 }
 
-// traceBy is as Trace, with the result of loadTracing.
+// traceBy does the same as Trace, with a program that loadTracing has loaded.
 func traceBy(c *ebpf.Collection, ifindex int, frame []byte) ([]TraceStep, int32, error) {
 	context := make([]byte, contextBytes)
 	binary.NativeEndian.PutUint32(context[contextIngress:], uint32(ifindex))

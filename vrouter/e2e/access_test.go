@@ -160,8 +160,8 @@ func (n *node) filtered(program, table, chain, word string) error {
 	return fmt.Errorf("no rule of chain %s with %q has dropped a packet: %v\n%s", chain, word, err, text)
 }
 
-// A workload that bridges reaches its node and addresses outside, and the node reaches the workload. The workload sends a
-// packet to its node's port, with a source that it may use. The node does not forward it to another network.
+// A bridging workload reaches its node and addresses outside, and the node reaches the workload. But if the workload sends its node a
+// packet for an address of another network, the node does not forward it, although the packet's source is allowed.
 func TestABridgedPacketReachesNoOtherNetworkByTheNode(t *testing.T) {
 	t.Parallel()
 	needs(t, "iptables", "ip6tables")

@@ -35,7 +35,7 @@ func BenchmarkAgentWithManyRoutes(b *testing.B) {
 		b.ReportMetric(time.Since(began).Seconds(), "apply-s")
 		d.portAdds(b, x, "")
 		d.portAdds(b, y, "-other-network")
-		time.Sleep(10 * time.Second) // the agent has returned what the change needed, on a busy machine too
+		time.Sleep(10 * time.Second) // until then the agent has returned the memory that the change needed, also on a busy machine
 		status, _ := processOf(b, d.nodes[0])
 		b.ReportMetric(float64(status.VmHWM)/(1<<20), "agent-peak-MB")
 		b.ReportMetric(float64(status.VmRSS)/(1<<20), "agent-MB")

@@ -22,13 +22,13 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// The packages of programs for built.
+// Packages of programs that built compiles.
 const (
 	portmap = "github.com/containernetworking/plugins/plugins/meta/portmap"
 	cnitool = "github.com/containernetworking/cni/cnitool"
 )
 
-// built returns the path of a program of a module that this one depends on. A guest has the program already.
+// built compiles a program of a module that this module depends on, and returns its path. In a guest the program is there already.
 func built(t *testing.T, pkg string) string {
 	t.Helper()
 	if kerneltest.In() {

@@ -27,7 +27,7 @@ type counted struct {
 	began    time.Time
 	flows    []*countedFlow
 	streamed *atomic.Int64 // bytes of the TCP stream; nil: there is none
-	longest  time.Duration // of a write of the TCP stream
+	longest  time.Duration // time of the longest write to the TCP stream
 	resent   int           // segments of the TCP stream that were sent again; -1: unknown
 	running  int           // functions that run has started
 	ended    chan error    // their results
@@ -201,7 +201,7 @@ func (c *counted) lost(t *testing.T) {
 	}
 }
 
-// endless streams until c.ctx is done. A stall of a second is an error; in a guest, of patience seconds.
+// endless sends a TCP stream until c.ctx is done. It is an error if a write takes longer than a second; in a guest, patience seconds.
 func (c *counted) endless(from, to *workload) error {
 	l, err := to.listen(4, 0)
 	if err != nil {

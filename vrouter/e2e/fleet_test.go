@@ -13,7 +13,7 @@ import (
 )
 
 // fleetBed is two nodes whose desired state is in an etcd inside the first
-// one's agent. In a guest the lease is longer: an agent that starts there needs more time to renew it.
+// one's agent. In a guest the lease is longer, because an agent needs more time there until it has started and renews the lease.
 func fleetBed(t *testing.T, lease string) *bed {
 	t.Helper()
 	return fleetBedOf(t, options{config: map[string]any{"lease": (patience * must.Get(time.ParseDuration(lease))(t)).String()}})

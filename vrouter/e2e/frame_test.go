@@ -22,8 +22,8 @@ type rawFrames struct {
 	while func() bool
 }
 
-// send sends the frames. The calling thread must be in the device's namespace. If the program at a netkit device
-// drops a frame, the kernel tells the socket (ENOBUFS), and send continues.
+// send sends the frames. The calling thread must be in the device's namespace. If vrouter's program on a netkit device
+// drops a frame, the kernel returns the error ENOBUFS to the sender. send ignores this error.
 func (f rawFrames) send(device string) error {
 	var header [10]byte // struct virtio_net_hdr
 	if f.unfinished {

@@ -77,7 +77,7 @@ func TestManyPortsOnANode(t *testing.T) {
 	a.start() // it answers once it has made a pass over everything
 	s := answer(a, (*api.Client).Status)
 	equal := time.Since(restarted)
-	t.Logf("%d ports added in %v and %.1f s of the agent's CPU time, its memory %d MB; started anew it knew them all and had looked at each after %v", many, added.Round(time.Millisecond), cpu-before, status.VmRSS>>20, equal.Round(time.Millisecond))
+	t.Logf("%d ports were added in %v, with %.1f s of the agent's CPU time; its resident memory is %d MB; after a restart it had checked all ports after %v", many, added.Round(time.Millisecond), cpu-before, status.VmRSS>>20, equal.Round(time.Millisecond))
 	if s.Ports != many || len(s.Problems) > 0 || s.Repairs != 0 {
 		t.Errorf("it has %d ports, %d repairs, problems %v", s.Ports, s.Repairs, s.Problems)
 	}
@@ -97,7 +97,7 @@ func TestManyPortsOnANode(t *testing.T) {
 	}
 }
 
-// processOf returns the status and the CPU time, in seconds, of an agent's process.
+// processOf returns the status of an agent's process, and its CPU time in seconds.
 func processOf(tb testing.TB, n *node) (procfs.ProcStatus, float64) {
 	tb.Helper()
 	p, err := procfs.NewProc(n.agent.Process.Pid)

@@ -36,7 +36,8 @@ var bedModules = []string{
 	"drivers/net/vxlan/vxlan", "net/sched/sch_ingress", "net/sched/cls_bpf", "net/sched/sch_tbf", "net/netfilter/nfnetlink", "net/xfrm/xfrm_algo", "net/xfrm/xfrm_user",
 }
 
-// accessModules are the kernel modules of iptables, which node access needs. They need those of guestModules.
+// accessModules are the kernel modules of iptables, for tests of node access. Some depend on modules in guestModules, so these are
+// loaded first.
 var accessModules = []string{
 	"net/netfilter/x_tables", "net/netfilter/nf_tables", "net/netfilter/nft_compat", "net/ipv6/netfilter/nf_defrag_ipv6",
 	"net/ipv4/netfilter/nf_defrag_ipv4", "net/netfilter/nf_conntrack", "net/netfilter/nf_nat", "net/netfilter/nft_chain_nat", "net/netfilter/nft_ct",

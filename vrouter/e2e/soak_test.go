@@ -94,7 +94,7 @@ func TestFaultsUnderSteadyChangesLeaveNothing(t *testing.T) {
 		}
 	}
 	took := time.Since(began)
-	look() // the first, if the kill took the whole time
+	look() // so there is at least one reading, even if the kill took the whole time
 	clients.Wait()
 	must.Succeed(t, errors.Join(errs...))
 	traffic.lost(t)

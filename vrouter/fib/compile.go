@@ -108,7 +108,7 @@ func (n *network) speaks6() bool {
 }
 
 func newCompiler(state model.Slice, node string, facts Facts, ids *IDs, last *Compiled) *compiler {
-	here := len(state.Ports) // these ports have the most entries of their tables
+	here := len(state.Ports) // number of ports on this node: it decides how large these maps become
 	c := &compiler{
 		state: state, facts: facts, ids: ids, count: last.countPorts(state.All),
 		here: map[string]*network{}, nets: map[string]*network{}, peers: map[string]*tunnel{}, foreign: map[string]*tunnel{},

@@ -21,7 +21,7 @@ type IDs struct {
 type numbers struct {
 	byName map[string]uint32
 	taken  map[uint32]bool
-	used   map[uint32]bool // since the last Prune
+	used   map[uint32]bool // numbers that were used since the last Prune
 	next   uint32          // all smaller ids are in use
 }
 
@@ -75,7 +75,7 @@ func (ids *IDs) get(kind, name string, limit uint32) (uint32, bool) {
 // Prune frees the ids of names that no Compile has used since the last Prune. Call
 // Prune only after the tables of the last Compile are written to the data path:
 // before that, old entries may still refer to these ids. If Compile has not run
-// since the last Prune, Prune frees all ids.
+// numbers that were used since the last Prune, Prune frees all ids.
 func (ids *IDs) Prune() {
 	for _, n := range ids.kinds {
 		for name, id := range n.byName {

@@ -43,7 +43,7 @@ type Fleet struct {
 	view     *View             // nil: the store has not been read yet
 	joined   map[place]*joined // empty if the copy has the ports of all networks
 	absence  absence
-	began    time.Time     // when the copy was made
+	began    time.Time     // when New was called
 	heard    time.Time     // when the store last answered; zero: never
 	problem  error         // why the store does not answer; nil: it answers
 	wentBack string        // when and how the store last went back to an older revision; "": never

@@ -42,7 +42,7 @@ func TestAnExpiredCertificateOfTheStoreIsNamed(t *testing.T) {
 	must.Succeed(t, f.Reach(ctx(t)))
 }
 
-// The log says how long the store was silent, also if it has never answered before.
+// When a store answers for the first time, the log says for how long it had been silent: since the start.
 func TestTheLogSaysHowLongTheStoreWasSilentSinceTheStart(t *testing.T) {
 	var log bytes.Buffer
 	f := New(nil, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -50,7 +50,7 @@ func TestTheLogSaysHowLongTheStoreWasSilentSinceTheStart(t *testing.T) {
 	f.noteAnswer()
 	m := regexp.MustCompile(`reachable again" silent_for=(\S+)`).FindStringSubmatch(log.String())
 	if m == nil {
-		t.Fatalf("the log has no time of silence: %s", &log)
+		t.Fatalf("the log does not say for how long the store was silent: %s", &log)
 	}
 	if silent := must.Get(time.ParseDuration(m[1]))(t); silent > time.Minute {
 		t.Errorf("the log says that the store was silent for %v, but this test has just begun", silent)

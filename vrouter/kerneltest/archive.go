@@ -119,7 +119,7 @@ func (g Guest) programs(t *testing.T) map[string]string {
 		switch name {
 		case "busybox":
 			files["bin/sh"] = path
-		case "iptables": // opens a library for each match and target
+		case "iptables": // it loads a library for each match and target
 			for _, plugin := range must.Get(filepath.Glob("/usr/lib/*/xtables/*.so"))(t) {
 				files[plugin[1:]] = plugin
 			}

@@ -25,7 +25,7 @@ type Guest struct {
 	Parameters string   // more parameters of the kernel
 	Namespace  string   // name of the network namespace in which QEMU runs; "": that of the test
 	Cards      []Card   // eth0 and so on; they need the modules of CardModules
-	Programs   []string // names or paths of programs of the host, which the guest gets in /bin, with their libraries; busybox is also /bin/sh
+	Programs   []string // programs of the host, by name or path. The guest has them in /bin, with their libraries; /bin/sh is busybox
 	Kernel     string   // path of the kernel image; "": the first one of Key that has Option
 	Option     string   // line of the kernel's configuration that the test needs, such as "CONFIG_NETKIT=y"
 	Tests      string   // pattern of the tests to run; "": the test that calls Run

@@ -162,14 +162,14 @@ func (b *Judge) hypothesisFigure(h *suite.Hypothesis, subject string, level floa
 	return quantity.Interval(e.Interval), ""
 }
 
-// spreads returns the coefficients of variation of subject and baseline, of which the figure is the
-// ratio: ": 4.1 % beside 10 %".
+// spreads returns a text with the coefficients of variation of subject and baseline: ": 4.1 % beside 10 %". The figure of
+// the hypothesis is their ratio.
 func (b *Judge) spreads(h *suite.Hypothesis, subject string) string {
 	m := sample.Metric(h.Metric)
 	over, under, _ := Pair(b.Cells[subject], m, b.Cells[h.Baseline], m)
 	var cvs [2]float64
 	for i, xs := range [][]float64{over, under} {
-		cvs[i], _, _ = stats.CoefficientOfVariation(xs) // hypothesisFigure has returned its errors
+		cvs[i], _, _ = stats.CoefficientOfVariation(xs) // no error: hypothesisFigure has computed the same before
 	}
 	return fmt.Sprintf(": %.2g %% beside %.2g %%", 100*cvs[0], 100*cvs[1])
 }

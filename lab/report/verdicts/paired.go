@@ -80,7 +80,7 @@ func (b *Judge) difference(over, under []float64, level float64) (stats.Estimate
 	return b.looked(stats.Difference(over, under, b.level(level)))
 }
 
-// spread is ratio, but of the coefficients of variation.
+// spread estimates the ratio of the coefficients of variation of over and under, with an interval of this confidence.
 func (b *Judge) spread(over, under []float64, level float64) (stats.Estimate, bool, error) {
 	iv, ok, err := stats.SpreadRatio(over, under, b.level(level))
 	return b.looked(stats.Estimate{Interval: iv}, ok, err)

@@ -35,7 +35,7 @@ func OfSide(m sample.Metric) bool {
 	return m.Side() != "" && m != sample.SenderThroughput && m != sample.ReceiverThroughput || m == sample.Capacity
 }
 
-// NotPinned returns ": the nodes are not pinned" if a scenario therefore lacks a metric; else "".
+// NotPinned returns the text ": the nodes are not pinned" if this is why a scenario has no such metric, and otherwise "".
 func NotPinned(sc *suite.Scenario, m sample.Metric) string {
 	if sc.Fabric.Unpinned && OfSide(m) {
 		return ": the nodes are not pinned"

@@ -57,7 +57,7 @@ func (tb *Testbed) joinByWire(line []string) error {
 			}
 			steered := tb.wireCPUs(i)
 			if f.Unpinned && len(tb.layout.Wire) == 0 {
-				steered = nil // the work stays on the CPU that sends
+				steered = nil // the wire has no CPUs: each sending CPU also does the wire's work
 			}
 			if err := w.space.SteerReceive(port, f.Queues, steered); err != nil {
 				return err
@@ -144,8 +144,8 @@ func (n *node) readyNIC(nic string, link int, transmit *ebpf.Program) error {
 }
 
 // queueCPUs returns the sets of CPUs for the receive queues of the NIC on a link. Each set is
-// one CPU of the node. If the scheduler moves the queues, there is one set with all CPUs that
-// are allowed.
+// one CPU of the node. If the queues may move between CPUs, there is one set, with all CPUs on which
+// the node's programs may run.
 func (n *node) queueCPUs(link int) (sets [][]int) {
 	if n.fabric.MovingQueues || n.fabric.Unpinned {
 		return [][]int{n.allowed}

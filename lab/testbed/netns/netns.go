@@ -71,7 +71,7 @@ func (x *Executor) up(ctx context.Context, spec testbed.Spec) (_ *Testbed, err e
 		tb.warn = append(tb.warn, fmt.Sprintf("%d nodes share %d CPUs: their CPU figures cannot be told apart", spec.Nodes, len(x.CPUs)))
 	}
 	if spec.Fabric.Unpinned {
-		tb.warn = append(tb.warn, "the nodes are not pinned: programs of each node ran on the CPUs of all nodes, so the CPU time of a node is not known")
+		tb.warn = append(tb.warn, "the nodes are not pinned: the programs of each node may run on the CPUs of all nodes, so the CPU time of one node is not known")
 	}
 	for i := range spec.Nodes {
 		n, err := newNode(spec.ID, i, layout, spec.Fabric)

@@ -24,8 +24,8 @@ import (
 type node struct {
 	index   int
 	space   *space.Space
-	cpus    []int // separate ones
-	allowed []int // on which the node's programs may run: cpus, or those of all nodes
+	cpus    []int // the CPUs of this node alone in the layout
+	allowed []int // CPUs on which the node's programs may run: cpus; if the nodes are not pinned, those of all nodes
 	fabric  suite.Fabric
 	team    *team // nil where links are not bonded
 	agent   *agent.Client
@@ -109,7 +109,7 @@ func (n *node) route(nodes int) error {
 	return nil
 }
 
-// startAgent starts the agent in the node's namespace and on the CPUs that are allowed.
+// startAgent starts the agent in the node's namespace. The agent, and the programs that it starts, may run on the CPUs in n.allowed.
 func (n *node) startAgent(ctx context.Context, argv []string) error {
 	cmd := child.Command(context.Background(), argv, "GOMAXPROCS=2", "GOGC=400")
 	cmd.Stderr = os.Stderr
