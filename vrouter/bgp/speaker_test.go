@@ -70,11 +70,26 @@ func pair(t *testing.T, change func(a, b *model.BGP)) (a, b *end) {
 // connect at the same time, GoBGP 4.8 can wait for the hold time, or end the session once.
 func accepts(b *model.BGP) { b.Neighbors[0].Port = 1 }
 
+var ports atomic.Uint32
+
+// freePort returns a port that is free at each address. It is below the ports that the kernel gives to clients:
+// a client's port cannot be listened on until a minute after the client has closed it.
 func freePort(t *testing.T, addresses ...netip.Addr) uint16 {
 	t.Helper()
-	l := must.Get(net.Listen("tcp", addresses[0].String()+":0"))(t)
-	defer l.Close()
-	return uint16(l.Addr().(*net.TCPAddr).Port)
+	for range 1000 {
+		port := uint16(20000 + ports.Add(1))
+		if !slices.ContainsFunc(addresses, func(a netip.Addr) bool {
+			l, err := net.Listen("tcp", netip.AddrPortFrom(a, port).String())
+			if err == nil {
+				l.Close()
+			}
+			return err != nil
+		}) {
+			return port
+		}
+	}
+	t.Fatalf("no port after 20000 is free at %v", addresses)
+	return 0
 }
 
 func (e *end) start(t *testing.T, stale, announce []Path) {
