@@ -11,6 +11,7 @@ import (
 	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/rejected"
+	"windtunnel/lab/report/sentences"
 	"windtunnel/lab/sample"
 )
 
@@ -194,6 +195,9 @@ func publishedSource(r *model.Report) string {
 	text := fmt.Sprintf("Run %s of %s: %s. %s %s %s, %s, Linux %s", r.Run.ID, r.Run.Started.UTC().Format("2 January 2006"), r.Run.Command(),
 		trialsEach(r), rejected.Line(r.Validity), e.CPUModel, phrase.Count(e.CPUs, "CPU"), e.Kernel)
 	text += ", revision " + cmp.Or(e.Revision, "not recorded") + "."
+	if state := sentences.State(&r.Conditions); state != "" {
+		text += " " + state
+	}
 	switch {
 	case !r.Conditions.Adjusted:
 		text += " No figure is adjusted."

@@ -18,8 +18,9 @@ func Conditions(r *model.Report) (lines phrase.Lines) {
 		return nil
 	}
 	c := &r.Conditions
-	state := state(c)
-	lines.SayIf(state != "", "The figures hold for %s.", state)
+	if state := State(c); state != "" {
+		lines.Say("%s", state)
+	}
 	for i := range r.Elsewhere {
 		e := &r.Elsewhere[i]
 		lines.Say("%s counted with the CPUs %.0f ns from each other: a separate table shows their figures.", phrase.Count(e.Report.Validity.Valid, "trial"), e.Distance)
@@ -43,8 +44,8 @@ func Conditions(r *model.Report) (lines phrase.Lines) {
 	return lines
 }
 
-// state describes the state of the machine; "" if nothing about it was read.
-func state(c *model.Conditions) string {
+// State describes the state of the machine in which the figures hold; "" if nothing about it was read.
+func State(c *model.Conditions) string {
 	var parts, others phrase.Lines
 	for _, d := range c.Distances {
 		others.SayIf(!d.Shown, "%.0f ns for %.0f %% of the time", d.Median, 100*d.Share)
@@ -56,7 +57,10 @@ func state(c *model.Conditions) string {
 	if c.MemoryCopy != nil {
 		parts.Say("memory copied at %.1f GB/s", c.MemoryCopy.Median/8e9)
 	}
-	return phrase.And(parts)
+	if parts == nil {
+		return ""
+	}
+	return "The figures hold for " + phrase.And(parts) + "."
 }
 
 // leftOut lists the reasons for which figures leave out slices.
