@@ -178,21 +178,24 @@ func (p page) read(t *testing.T, b *verdicts.Judge, table *model.PublishedTable,
 		c.Absent, c.Why = notKept, notKept
 		return
 	}
-	row := rows[at]
+	row, measured := rows[at], ""
 	for column, text := range row {
 		switch {
 		case column == "measured ratio" && c.PublishedRatio != nil:
 			c.MeasuredRatio = interval(t, text, 1)
-		case (column == "measured" || strings.HasPrefix(column, "measured (")) && c.Metric != "" && c.Baseline == "":
-			if c.Measured = interval(t, text, c.Factor); c.Measured == nil {
-				c.Absent = absence(text)
-			}
+		case column == "measured" || strings.HasPrefix(column, "measured ("):
+			measured = text
 		case strings.HasPrefix(column, "CPU by the tool"):
 			c.ByTool = interval(t, text, c.Factor)
 		}
 	}
+	if c.Metric != "" && c.Baseline == "" {
+		if c.Measured = interval(t, measured, c.Factor); c.Measured == nil {
+			c.Absent = absence(measured)
+		}
+	}
 	if c.Baseline != "" && c.MeasuredRatio != nil {
-		refine(c.MeasuredRatio, row["measured ratio"], row["measured"])
+		refine(c.MeasuredRatio, row["measured ratio"], measured)
 	}
 	verdict := strings.TrimPrefix(row["verdict"], "– ")
 	if judge(b, c); verdict == string(model.NotJudged) && c.Agreement != model.NotJudged {
