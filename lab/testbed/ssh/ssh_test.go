@@ -51,7 +51,7 @@ func TestRawRunsBetweenHostsAndLeavesNothing(t *testing.T) {
 	x := s.connect()
 	s.hold(x)
 	n := &notebook{}
-	s.Must(runTrials(x, n, 2, scenario("raw", 600*time.Millisecond)))
+	s.Must(runTrials(x, n, 2, scenario("raw", 1500*time.Millisecond)))
 	if len(n.samples) < 2 { // one more replaces a trial that a gate rejected
 		t.Fatalf("%d samples, want those of 2 trials", len(n.samples))
 	}
@@ -108,9 +108,9 @@ func TestSystemsUseDedicatedDevicesAndReturnThem(t *testing.T) {
 	x := s.connect()
 	s.hold(x)
 	n := &notebook{}
-	outside := scenario("bridge-nat", 600*time.Millisecond)
+	outside := scenario("bridge-nat", 1500*time.Millisecond)
 	outside.Placement = suite.Gateway
-	s.Must(runTrials(x, n, 1, scenario("raw", 600*time.Millisecond), scenario("bridge", 600*time.Millisecond), scenario("vxlan", 600*time.Millisecond), outside))
+	s.Must(runTrials(x, n, 1, scenario("raw", 1500*time.Millisecond), scenario("bridge", 600*time.Millisecond), scenario("vxlan", 600*time.Millisecond), outside))
 	for _, smp := range n.samples {
 		assertFigures(t, smp)
 	}
@@ -319,7 +319,7 @@ func TestALoginShellCanPrint(t *testing.T) {
 	x := s.connect()
 	s.hold(x)
 	n := &notebook{}
-	s.Must(runTrials(x, n, 1, scenario("raw", 600*time.Millisecond)))
+	s.Must(runTrials(x, n, 1, scenario("raw", 1500*time.Millisecond)))
 	assertFigures(t, n.samples[0])
 }
 

@@ -45,9 +45,9 @@ func TestRawNeedsNoRoot(t *testing.T) {
 	}
 	s.hold(x)
 	n := &notebook{}
-	six := scenario("raw", 600*time.Millisecond)
+	six := scenario("raw", 1500*time.Millisecond)
 	six.ID, six.Workload.IPVersion = "raw-6", 6
-	s.Must(runTrials(x, n, 1, scenario("raw", 600*time.Millisecond), six))
+	s.Must(runTrials(x, n, 1, scenario("raw", 1500*time.Millisecond), six))
 	for _, smp := range n.samples {
 		assertFigures(t, smp)
 	}
@@ -67,7 +67,7 @@ func TestAnEchoThatTheUserMayNotSendIsExplained(t *testing.T) {
 	x := s.connect()
 	s.hold(x)
 	n := &notebook{}
-	s.Must(runTrials(x, n, 1, scenario("raw", 600*time.Millisecond)))
+	s.Must(runTrials(x, n, 1, scenario("raw", 1500*time.Millisecond)))
 	if f := n.samples[0].Failure; f == nil || !strings.Contains(f.Message, "ping_group_range") {
 		t.Errorf("failure: %v", f)
 	}
