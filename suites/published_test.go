@@ -256,7 +256,8 @@ func TestEachCauseIsOfAFigureOfItsSuite(t *testing.T) {
 		for _, c := range p.Causes {
 			c.Verdict = "" // a ruling belongs to the same figures as a cause
 			alone := suite.Plan{Causes: []suite.Cause{c}}
-			of := func(f suite.Published, baseline string) bool { // or of the row per byte that reports add to a CPU figure
+			// of: the cause is of figure f, or of the row per byte that reports add to a CPU figure
+			of := func(f suite.Published, baseline string) bool {
 				return alone.CauseOf(f.Scenario, baseline, f.Metric) != "" || alone.CauseOf(f.Scenario, baseline, cpuOf.ReplaceAllString(f.Metric, "_cpu_ns_per_byte")) != ""
 			}
 			explains := slices.ContainsFunc(p.Published, func(f suite.Published) bool {

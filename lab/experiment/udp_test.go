@@ -17,7 +17,7 @@ func TestAReceiverThatCannotKeepUpLosesDatagramsInItsSocket(t *testing.T) {
 	s := runOne(t, scenario("bridge", func(sc *suite.Scenario) {
 		sc.Workload.Kind, sc.Workload.Buffer = suite.UDPStream, 1400
 		sc.Workload.ReceiveBuffer = 2048
-		sc.Timing.Duration = 2 * time.Second // a CPU that the host stops for 0.1 s at an end is a twentieth of it
+		sc.Timing.Duration = 2 * time.Second // if the host stops a CPU for 0.1 s, that is 5 % of the trial
 	}))
 	if !s.OK() {
 		t.Fatal(s.Failure)

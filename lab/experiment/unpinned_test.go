@@ -54,7 +54,7 @@ func TestVMsOfNodesThatAreNotPinnedRunOnAllCPUs(t *testing.T) {
 			must.Equal(t, all, set)
 		}
 		if len(sets) < 6 { // those of the agent and of QEMU
-			t.Errorf("found %d threads on node %s, want those of the agent and of QEMU, at least 6", len(sets), n.Name())
+			t.Errorf("node %s has %d threads; want at least 6, those of the agent and of QEMU", n.Name(), len(sets))
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"windtunnel/lab/report/export"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/published"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
@@ -262,17 +263,18 @@ func TestTheTallyCountsNoFigureTwice(t *testing.T) {
 	must.Equal(t, tally(once), tally(plan))
 }
 
-func TestAPageStatesItsRevisionAndHowManyTrialsAreAdjusted(t *testing.T) {
+func TestAPageStatesItsRevisionTheMemorysRateAndHowManyTrialsAreAdjusted(t *testing.T) {
 	r, _ := documentedReport(t)
 	for _, c := range []struct {
 		revision string
 		adjusted bool
+		memory   *quantity.Interval
 		want     string
 	}{
-		{"", false, "revision not recorded. No figure is adjusted."},
-		{"66153889", true, "revision 66153889. The figures are adjusted to one CPU distance and no steal; 181 of 522 trials count only because of that."},
+		{"", false, nil, "revision not recorded. No figure is adjusted."},
+		{"66153889", true, &quantity.Interval{Median: 28e9}, "revision 66153889. The figures hold for memory copied at 3.5 GB/s. The figures are adjusted to one CPU distance and no steal; 181 of 522 trials count only because of that."},
 	} {
-		r.Run.Environment.Revision, r.Conditions.Adjusted, r.Validity.Valid, r.Validity.Warned = c.revision, c.adjusted, 522, 181
+		r.Conditions.MemoryCopy, r.Run.Environment.Revision, r.Conditions.Adjusted, r.Validity.Valid, r.Validity.Warned = c.memory, c.revision, c.adjusted, 522, 181
 		d := must.Get(published.Document(r))(t)
 		if lead := d.Sections[1].Lead; !strings.HasSuffix(lead, c.want) {
 			t.Errorf("the first paragraph is %q, want one that ends with %q", lead, c.want)

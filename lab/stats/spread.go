@@ -16,10 +16,10 @@ import (
 // the ratio is computed again without each block. This takes into account that a disturbed block changes both
 // values, and it does not assume that the values are normally distributed (Miller, Jackknifing Variances, 1968).
 // A few outliers on one side make such an interval too narrow. A permutation test prevents a false difference: if
-// the spreads are equal, it makes no difference when the two values of a block are swapped, each relative to its median. If
-// this test does not reject a ratio of 1, the interval is widened to include 1.
+// the spreads are equal, the two values of a block, each divided by the median of its side, are exchangeable. If the test does
+// not reject a ratio of 1, the interval is widened to include 1.
 //
-// With less than three blocks, ok is false. It is an error if the lengths differ, or if a CV is zero.
+// With fewer than three blocks, ok is false. It is an error if the lengths differ, or if a CV is zero.
 func SpreadRatio(subject, baseline []float64, level float64) (iv Interval, ok bool, err error) {
 	if err := levelInRange(level); err != nil {
 		return Interval{}, false, err

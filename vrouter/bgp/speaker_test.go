@@ -72,8 +72,8 @@ func accepts(b *model.BGP) { b.Neighbors[0].Port = 1 }
 
 var ports atomic.Uint32
 
-// freePort returns a port that is free at each address. It is below the ports that the kernel gives to clients:
-// a client's port cannot be listened on until a minute after the client has closed it.
+// freePort returns a TCP port that is free at each address. It is below net.ipv4.ip_local_port_range: a client's closed
+// connection holds its port in TIME_WAIT for a minute, and a listener cannot bind the port in that time.
 func freePort(t *testing.T, addresses ...netip.Addr) uint16 {
 	t.Helper()
 	for range 1000 {
@@ -88,7 +88,7 @@ func freePort(t *testing.T, addresses ...netip.Addr) uint16 {
 			return port
 		}
 	}
-	t.Fatalf("no port after 20000 is free at %v", addresses)
+	t.Fatalf("1000 ports above 20000 are in use at %v", addresses)
 	return 0
 }
 

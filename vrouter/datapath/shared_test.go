@@ -111,7 +111,7 @@ func zero(m *ebpf.Map) error {
 	return nil
 }
 
-// trace does the same as Datapath.Trace, but loads the tracing program only once for all tests.
+// trace is Datapath.Trace with the program of tracingOnce.
 func (r *rig) trace(t testing.TB, ifindex int, frame []byte) ([]TraceStep, int32) {
 	t.Helper()
 	c := must.Get(tracingOnce())(t)
@@ -121,7 +121,7 @@ func (r *rig) trace(t testing.TB, ifindex int, frame []byte) ([]TraceStep, int32
 	return steps, code
 }
 
-// tracingOnce loads the tracing program, which uses the tables of the shared datapath. Later calls return the same program.
+// tracingOnce loads the tracing program once for all tests. The program uses the tables of the shared datapath.
 var tracingOnce = sync.OnceValues(func() (*ebpf.Collection, error) {
 	d, err := loadOnce()
 	if err != nil {
@@ -130,8 +130,8 @@ var tracingOnce = sync.OnceValues(func() (*ebpf.Collection, error) {
 	return d.loadTracing()
 })
 
-// attaching returns the shared datapath, so that it attaches programs in the test's namespace, without tcx if noTCX, and without XDP
-// if noXDP. At the end of the test, the programs are detached from the loopback device and from these devices (indexes).
+// attaching returns the shared datapath for a test that attaches its programs to devices. noTCX and noXDP: without tcx, without XDP.
+// At the end of the test, the programs are detached from the loopback device and from devices (indexes).
 func attaching(t testing.TB, noTCX, noXDP bool, devices ...int) *Datapath {
 	t.Helper()
 	d := shared(t)

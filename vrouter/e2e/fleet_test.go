@@ -12,8 +12,8 @@ import (
 	"windtunnel/vrouter/api"
 )
 
-// fleetBed is two nodes whose desired state is in an etcd inside the first
-// one's agent. In a guest the lease is longer, because an agent needs more time there until it has started and renews the lease.
+// fleetBed returns two nodes whose desired state is in an etcd server inside the agent of the first node. In a guest the
+// lease is longer, because an agent starts more slowly there.
 func fleetBed(t *testing.T, lease string) *bed {
 	t.Helper()
 	return fleetBedOf(t, options{config: map[string]any{"lease": (patience * must.Get(time.ParseDuration(lease))(t)).String()}})

@@ -75,7 +75,7 @@ func (ids *IDs) get(kind, name string, limit uint32) (uint32, bool) {
 // Prune frees the ids of names that no Compile has used since the last Prune. Call
 // Prune only after the tables of the last Compile are written to the data path:
 // before that, old entries may still refer to these ids. If Compile has not run
-// numbers that were used since the last Prune, Prune frees all ids.
+// since the last Prune, Prune frees all ids.
 func (ids *IDs) Prune() {
 	for _, n := range ids.kinds {
 		for name, id := range n.byName {

@@ -18,9 +18,8 @@ func Conditions(r *model.Report) (lines phrase.Lines) {
 		return nil
 	}
 	c := &r.Conditions
-	if state := State(c); state != "" {
-		lines.Say("%s", state)
-	}
+	state := State(c)
+	lines.SayIf(state != "", "%s", state)
 	for i := range r.Elsewhere {
 		e := &r.Elsewhere[i]
 		lines.Say("%s counted with the CPUs %.0f ns from each other: a separate table shows their figures.", phrase.Count(e.Report.Validity.Valid, "trial"), e.Distance)
@@ -44,7 +43,7 @@ func Conditions(r *model.Report) (lines phrase.Lines) {
 	return lines
 }
 
-// State describes the state of the machine in which the figures hold; "" if nothing about it was read.
+// State returns a sentence with the CPU distance and the rate of memory copies at which the trials ran; "" if neither was measured.
 func State(c *model.Conditions) string {
 	var parts, others phrase.Lines
 	for _, d := range c.Distances {

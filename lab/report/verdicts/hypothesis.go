@@ -162,8 +162,8 @@ func (b *Judge) hypothesisFigure(h *suite.Hypothesis, subject string, level floa
 	return quantity.Interval(e.Interval), ""
 }
 
-// spreads returns a text with the coefficients of variation of subject and baseline: ": 4.1 % beside 10 %". The figure of
-// the hypothesis is their ratio.
+// spreads formats the coefficients of variation of subject and baseline: ": 4.1 % beside 10 %". The figure of a hypothesis
+// about spreads is the ratio of the two.
 func (b *Judge) spreads(h *suite.Hypothesis, subject string) string {
 	m := sample.Metric(h.Metric)
 	over, under, _ := Pair(b.Cells[subject], m, b.Cells[h.Baseline], m)

@@ -31,7 +31,7 @@ func TestNodesThatAreNotPinnedShareTheirCPUs(t *testing.T) {
 					must.Succeed(t, unix.SchedGetaffinity(pid, &set))
 					served := slices.DeleteFunc(slices.Clone(all), func(cpu int) bool { return !set.IsSet(cpu) })
 					if first := want[:1]; unpinned && !slices.Equal(served, all) || !unpinned && !slices.Equal(served, first) {
-						t.Errorf("the threads of node %s's NIC may run on CPUs %v; its programs may run on %v", n.Name(), served, want)
+						t.Errorf("the NIC's threads of node %s may run on the CPUs %v; want %v, as for the node's programs", n.Name(), served, want)
 					}
 				}
 				steered := must.Get(tb.wire.space.ReadSysfs(portDevice(i, 0) + "/queues/rx-0/rps_cpus"))(t)
