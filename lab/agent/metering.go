@@ -71,7 +71,7 @@ func (s *Service) MeterStart(args MeterArgs, _ *struct{}) error {
 		return err
 	}
 	s.meter = m
-	s.series = &series{restore: priority.Raise(), stop: make(chan struct{}), done: make(chan struct{})}
+	s.series = &series{restore: priority.RaiseSession(), stop: make(chan struct{}), done: make(chan struct{})}
 	go func(sr *series) {
 		defer close(sr.done)
 		if args.Every > 0 {

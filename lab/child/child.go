@@ -1,4 +1,4 @@
-// Package child starts programs, each in a separate process group, and ends them together with
+// Package child starts programs, each in a separate session, and ends them together with
 // their children.
 package child
 
@@ -30,13 +30,14 @@ type Process struct {
 	left bool // it ended, but children in its process group did not
 }
 
-// Command returns a command with messages in English, in a separate process group: Ctrl-C must not
-// end it before the lab has removed what it made. When ctx ends, the program and its children are
+// Command returns a command with messages in English, in a separate session, and so in a separate process
+// group: Ctrl-C must not end it before the lab has removed what it made, and the kernel's autogroups
+// must not count its CPU time as that of this program (package priority). When ctx ends, the program and its children are
 // killed.
 func Command(ctx context.Context, argv []string, env ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = append(append(os.Environ(), "LC_ALL=C"), env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second // a child can keep the output open
 	return cmd

@@ -6,6 +6,7 @@ package priority
 import (
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -48,6 +49,27 @@ func Raise() (restore func()) {
 // locked to its goroutine.
 func Lower() {
 	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, normal) // a lower priority is always allowed
+}
+
+// autogroup has the nice value of this process's session, such as "/autogroup-25 nice 0". The kernel divides a
+// CPU among sessions by it (sched_autogroup_enabled, proc(5)). The nice value of a thread counts only within its session.
+const autogroup = "/proc/self/autogroup"
+
+// RaiseSession is Raise, and does the same for the session of a program that leads one. Without it the program can wait half
+// a second for a CPU that many sessions use, such as the jobs of fio. Programs that it starts need sessions of their own.
+// The session of another leader, such as a shell, stays as it is. Calls must not overlap.
+func RaiseSession() (restore func()) {
+	lower := Raise()
+	text, err := os.ReadFile(autogroup)
+	_, before, found := strings.Cut(strings.TrimSpace(string(text)), " nice ")
+	if leader, _ := unix.Getsid(0); err != nil || !found || leader != os.Getpid() {
+		return lower
+	}
+	_ = os.WriteFile(autogroup, []byte(strconv.Itoa(highest)), 0) // fails without CAP_SYS_NICE
+	return sync.OnceFunc(func() {
+		_ = os.WriteFile(autogroup, []byte(before), 0)
+		lower()
+	})
 }
 
 // setAll sets the nice value of every thread. Meanwhile a thread may start another one,

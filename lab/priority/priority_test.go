@@ -6,11 +6,13 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"windtunnel/internal/must"
+	"windtunnel/lab/child"
 )
 
 func TestRaisedThreadsHaveTheHighestPriorityAndLoweredThreadsDoNot(t *testing.T) {
@@ -78,5 +80,52 @@ func TestThePriorityStaysHighUntilTheLastCallerRestoresIt(t *testing.T) {
 		if nice != normal {
 			t.Errorf("after the last restore thread %d has nice %d, want %d", id, nice, normal)
 		}
+	}
+}
+
+// The test program starts itself as the leader of a session.
+func TestARaisedSessionHasTheHighestPriorityAndItsChildrensSessionsDoNot(t *testing.T) {
+	if os.Getenv("RAISE_SESSION") == "" {
+		if _, err := os.Stat(autogroup); err != nil {
+			t.Skipf("the kernel has no autogroups: %v", err)
+		}
+		if err := unix.Setpriority(unix.PRIO_PROCESS, 0, normal-1); err != nil {
+			t.Skipf("raising a priority is not allowed: %v", err)
+		}
+		cmd := exec.Command(os.Args[0], "-test.run", t.Name(), "-test.v")
+		cmd.Env = append(os.Environ(), "RAISE_SESSION=yes")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return
+	}
+	restore := RaiseSession()
+	child := child.Command(t.Context(), []string{"cat", autogroup})
+	its, err := child.Output()
+	if err != nil || !strings.HasSuffix(string(its), " nice 0\n") {
+		t.Errorf("session of a program that was started: %q, %v; want nice 0", its, err)
+	}
+	if own := must.Get(os.ReadFile(autogroup))(t); !strings.HasSuffix(string(own), " nice -20\n") {
+		t.Errorf("own session: %q, want nice -20", own)
+	}
+	restore()
+	if own := must.Get(os.ReadFile(autogroup))(t); !strings.HasSuffix(string(own), " nice 0\n") {
+		t.Errorf("own session after restore: %q, want nice 0", own)
+	}
+}
+
+func TestTheSessionOfAnotherLeaderStaysAsItIs(t *testing.T) {
+	before, err := os.ReadFile(autogroup)
+	if err != nil {
+		t.Skipf("the kernel has no autogroups: %v", err)
+	}
+	if leader, _ := unix.Getsid(0); leader == os.Getpid() {
+		t.Skip("this program leads its session")
+	}
+	defer RaiseSession()()
+	if now := must.Get(os.ReadFile(autogroup))(t); string(now) != string(before) {
+		t.Errorf("%q, want %q", now, before)
 	}
 }
