@@ -129,7 +129,8 @@ func (v *snapshot) ruleDenial(p *model.Port, d model.Direction, o opening) strin
 func (v *snapshot) portAt(network string, ip netip.Addr) *model.Port {
 	for _, p := range v.want.All {
 		if p.Network == network && slices.Contains(p.IPs, ip) {
-			return p
+			port := p.Port()
+			return &port
 		}
 	}
 	return nil

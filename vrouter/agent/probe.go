@@ -37,7 +37,7 @@ var broadcast = model.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 // destination address, the probe is the ARP request or neighbour solicitation.
 func makeProbe(v *snapshot, r api.TraceRequest) (probe, error) {
 	port, ok := v.want.Port(r.From)
-	i := slices.IndexFunc(v.want.All, func(p *model.Port) bool { return p.Name == r.From })
+	i := slices.IndexFunc(v.want.All, func(p *model.CompactPort) bool { return p.Name == r.From })
 	switch {
 	case !ok && i >= 0:
 		return probe{}, refuse(http.StatusBadRequest, "port %q is on node %s; ask the agent there", r.From, v.want.All[i].Node)

@@ -29,7 +29,7 @@ type place struct{ node, network string }
 // tally counts the ports of a place and their addresses.
 type tally struct{ ports, addresses int }
 
-func placeOf(p *model.Port) place { return place{p.Node, p.Network} }
+func placeOf(p *model.CompactPort) place { return place{p.Node, p.Network} }
 
 // size returns the number of routes without those to ports on other nodes. c can be nil.
 func (c *Compiled) size() int {
@@ -40,18 +40,18 @@ func (c *Compiled) size() int {
 }
 
 // countPorts counts the ports of each place. c, which can be nil, has earlier counts.
-func (c *Compiled) countPorts(ports []*model.Port) map[place]tally {
-	count, before := map[place]tally{}, []*model.Port(nil)
+func (c *Compiled) countPorts(ports []*model.CompactPort) map[place]tally {
+	count, before := map[place]tally{}, []*model.CompactPort(nil)
 	if c != nil && c.count != nil {
 		count, before = maps.Clone(c.count), c.slice.All
 	}
-	add := func(p *model.Port, n int) {
+	add := func(p *model.CompactPort, n int) {
 		if p != nil {
 			t := count[placeOf(p)]
 			count[placeOf(p)] = tally{t.ports + n, t.addresses + n*len(p.IPs)}
 		}
 	}
-	model.DiffPorts(before, ports, func(was, is *model.Port) {
+	model.DiffPorts(before, ports, func(was, is *model.CompactPort) {
 		add(was, -1)
 		add(is, 1)
 	})
@@ -127,19 +127,19 @@ func (c *compiler) legs() map[place]leg {
 	return all
 }
 
-// addTo adds the routes and the bridge entry of a port to tables. In a network that bridges,
+// addTo adds the routes and the bridge entry of a port with a MAC address and IP addresses to tables. In a network that bridges,
 // each route also has the port's MAC address: the vrouter needs it to answer ARP requests and
 // neighbour solicitations.
-func (l leg) addTo(t *Tables, p *model.Port) {
+func (l leg) addTo(t *Tables, mac model.MAC, ips []netip.Addr) {
 	if l.unreachable {
 		return
 	}
 	r := layout.Route{Nexthop: l.routed, Label: l.label}
 	if l.bridges && l.vrf != 0 {
-		r.MAC, r.Flags = p.MAC, layout.RouteMAC
-		t.Bridge[layout.BridgeKey{VRF: l.vrf, MAC: p.MAC}] = layout.BridgeEntry{Nexthop: l.bridged, Label: l.framesLabel}
+		r.MAC, r.Flags = mac, layout.RouteMAC
+		t.Bridge[layout.BridgeKey{VRF: l.vrf, MAC: mac}] = layout.BridgeEntry{Nexthop: l.bridged, Label: l.framesLabel}
 	}
-	for _, a := range p.IPs {
+	for _, a := range ips {
 		if l.vrf != 0 {
 			t.Routes[hostKey(l.vrf, a)] = r
 		}
@@ -153,7 +153,7 @@ func (l leg) addTo(t *Tables, p *model.Port) {
 
 // addSenders adds the allow_sources of a port on another node to tables. If nodes share addresses of a pool, a node also
 // sends packets from outside the network, which have arrived for ports of this node.
-func (l leg) addSenders(t *Tables, p *model.Port) {
+func (l leg) addSenders(t *Tables, p *model.CompactPort) {
 	if l.shares && p.NATSlot > 0 {
 		for _, s := range everything {
 			t.Senders[layout.SenderOf(l.vrf, l.remote, s)] = layout.Sender{Known: 1}
@@ -170,9 +170,9 @@ func (l leg) addSenders(t *Tables, p *model.Port) {
 }
 
 // add adds the entries of a port to t, if it is on another node.
-func (c *Compiled) add(t *Tables, p *model.Port) {
+func (c *Compiled) add(t *Tables, p *model.CompactPort) {
 	if l, ok := c.legs[placeOf(p)]; ok {
-		l.addTo(t, p)
+		l.addTo(t, p.MAC, p.IPs)
 		l.addSenders(t, p)
 	}
 }
@@ -199,7 +199,7 @@ func (c *Compiled) Since(last *Compiled) (before, after Tables) {
 	before.Sets.Identities, after.Sets.Identities = differing(last.Sets.Identities, c.Sets.Identities)
 	before.Sets.Allows, after.Sets.Allows = differing(last.Sets.Allows, c.Sets.Allows)
 	again := map[place]bool{} // places whose ports are all added
-	model.DiffPorts(last.slice.All, c.slice.All, func(was, is *model.Port) {
+	model.DiffPorts(last.slice.All, c.slice.All, func(was, is *model.CompactPort) {
 		if was != nil {
 			last.add(&before, was)
 			again[placeOf(was)] = again[placeOf(was)] || len(was.AllowSources) > 0 || was.NATSlot > 0 // ports of a place can share a sender

@@ -104,9 +104,10 @@ func (c *compiler) shareAddresses(n *network, vif, outside uint32, own []netip.A
 			continue
 		}
 		for _, p := range c.state.On(at.network, at.node) {
-			share := n.NodeShare(*p)
+			port := p.Port()
+			share := n.NodeShare(port)
 			for _, a := range share.Addresses {
-				if inside := p.Inside(a); slices.Contains(own, a) && inside.IsValid() {
+				if inside := port.Inside(a); slices.Contains(own, a) && inside.IsValid() {
 					c.t.Floatings[layout.FloatingKey{Vif: vif, Address: layout.AddressOf(a), Port: uint32(share.FirstPort)}] = layout.Floating{Other: layout.AddressOf(inside)}
 				}
 			}

@@ -51,7 +51,7 @@ func (c *compiler) localPort(p *model.Port, n *network) {
 		c.t.Policies[id] = policy
 	}
 	c.t.Vifs[fact.Ifindex], c.t.Ports[id] = v, p.Name
-	leg{hop{vrf: n.ID, bridges: n.Bridges(), routed: nexthop, leaked: nexthop, bridged: nexthop}, n.importers}.addTo(&c.t, p)
+	leg{hop{vrf: n.ID, bridges: n.Bridges(), routed: nexthop, leaked: nexthop, bridged: nexthop}, n.importers}.addTo(&c.t, p.MAC, p.IPs)
 	if n.Bridges() {
 		n.flood = append(n.flood, layout.Member{Nexthop: nexthop})
 	}

@@ -24,7 +24,7 @@ func (v *View) Access(node, always string) (add []model.PortRequest, remove []st
 			switch {
 			case p.Origin == model.NodeAccess:
 				own = p.Name
-				outdated = !v.matchesPool(n, *p)
+				outdated = !v.matchesPool(n, p.Port())
 			case p.Attach.Host:
 				others = true
 			default:

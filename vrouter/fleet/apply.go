@@ -203,7 +203,9 @@ func (v *View) stepsTo(w desired, maxKeys int) (steps []step) {
 			ports = append(ports, p)
 		}
 	}
-	slices.SortFunc(ports, model.ComparePorts)
+	slices.SortFunc(ports, func(a, b *model.Port) int {
+		return cmp.Or(cmp.Compare(a.Network, b.Network), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Name, b.Name))
+	})
 	first := len(steps)
 	steps = append(steps, make([]step, len(ports))...)
 	onAllCPUs(len(ports), func(i int) {
@@ -261,7 +263,8 @@ func (v *View) portDeletions(w desired) (steps []step) {
 
 // portKeys returns all keys of an existing port.
 func (v *View) portKeys(name string) []string {
-	return append(uniqueKeys(v.ports[name].Port), portKey(v.ports[name].Port))
+	p := v.ports[name].Port()
+	return append(uniqueKeys(p), portKey(p))
 }
 
 // portEntries returns the keys of a port with their values, with or without its unique keys.
@@ -278,7 +281,7 @@ func portEntries(p *model.Port, unique bool) []entry {
 
 func (v *View) hasPort(p *model.Port) bool {
 	current := v.ports[p.Name]
-	return current != nil && current.Port.Equal(*p)
+	return current != nil && current.Port().Equal(*p)
 }
 
 // puts returns steps for the objects under a key prefix that differ from the
@@ -392,10 +395,10 @@ func (v *View) sound(ports []model.Port) []model.Port {
 
 // MadeOtherwise returns the ports of other clients than Apply, sorted by name.
 func (v *View) MadeOtherwise() []model.Port {
-	var all []*model.Port
+	var all []*model.CompactPort
 	for _, p := range v.ports {
 		if p.Origin != model.Applied {
-			all = append(all, &p.Port)
+			all = append(all, &p.CompactPort)
 		}
 	}
 	return copiesByName(all)

@@ -25,7 +25,7 @@ import (
 // A copy that lacks the ports of some networks cannot see that two networks have ports with
 // one name. That does no harm, since only commands use the name of a port on another node.
 type storedPort struct {
-	model.Port
+	model.CompactPort
 	created  int64 // revision of the commit that created the port's key
 	revision int64 // of the commit that wrote the key
 }
@@ -38,11 +38,17 @@ func (p *storedPort) name() string {
 	return p.Name
 }
 
+// hasKey reports whether key is the port's key.
+func (p *storedPort) hasKey(key string) bool {
+	port := p.Port()
+	return hasKey(&port, key)
+}
+
 // compare orders ports by age.
 func (p *storedPort) compare(o *storedPort) int {
-	order := cmp.Or(cmp.Compare(p.created, o.created), model.ComparePorts(&p.Port, &o.Port))
+	order := cmp.Or(cmp.Compare(p.created, o.created), model.ComparePorts(&p.CompactPort, &o.CompactPort))
 	if order == 0 { // only ports that a node wrote without vrouter
-		order = cmp.Compare(portKey(p.Port), portKey(o.Port))
+		order = cmp.Compare(portKey(p.Port()), portKey(o.Port()))
 	}
 	return order
 }
@@ -50,7 +56,7 @@ func (p *storedPort) compare(o *storedPort) int {
 // dropKey removes the port that is stored under a key.
 func (v *View) dropKey(key string, t *Touched) {
 	delete(v.ignored, key)
-	if p := v.ports[portOfKey(key)]; p != nil && hasKey(&p.Port, key) {
+	if p := v.ports[portOfKey(key)]; p != nil && p.hasKey(key) {
 		v.dropPort(p.Name, t)
 		v.freed = true
 	}
@@ -58,7 +64,7 @@ func (v *View) dropKey(key string, t *Touched) {
 
 // conflicts returns the names of the used ports that conflict with a port. conflict
 // describes the last of them.
-func (v *View) conflicts(p model.Port) (names []string, conflict string) {
+func (v *View) conflicts(p *model.CompactPort) (names []string, conflict string) {
 	add := func(name, what string) {
 		if !slices.Contains(names, name) {
 			names, conflict = append(names, name), what
@@ -79,7 +85,7 @@ func (v *View) conflicts(p model.Port) (names []string, conflict string) {
 }
 
 // explain returns the reason why a port is ignored; nil: no used port conflicts with it.
-func (v *View) explain(p model.Port) error {
+func (v *View) explain(p *model.CompactPort) error {
 	names, what := v.conflicts(p)
 	if len(names) == 0 {
 		return nil
@@ -102,7 +108,7 @@ func (v *View) resolve(t *Touched) {
 		addIgnored()
 	}
 	for i := 0; i < len(all); i++ {
-		names, _ := v.conflicts(all[i].Port)
+		names, _ := v.conflicts(&all[i].CompactPort)
 		for _, name := range names {
 			if used := v.ports[name]; all[i].compare(used) < 0 {
 				all = append(all, used)
@@ -117,8 +123,8 @@ func (v *View) resolve(t *Touched) {
 	}
 	slices.SortFunc(all, (*storedPort).compare)
 	for _, p := range all {
-		if names, _ := v.conflicts(p.Port); len(names) > 0 {
-			v.ignored[portKey(p.Port)] = p
+		if names, _ := v.conflicts(&p.CompactPort); len(names) > 0 {
+			v.ignored[portKey(p.Port())] = p
 		} else {
 			v.insertPort(p, t)
 		}
@@ -165,11 +171,11 @@ func (v *View) isUsed(index string) bool {
 			name = v.macs[network][m].name()
 		}
 	}
-	if p := v.ports[name]; p != nil && has(p.Port) {
+	if p := v.ports[name]; p != nil && has(p.Port()) {
 		return true
 	}
 	for _, p := range v.ignored {
-		if has(p.Port) {
+		if has(p.Port()) {
 			return true
 		}
 	}

@@ -103,7 +103,7 @@ func TestAPortMovesToAnotherNode(t *testing.T) {
 		t.Errorf("after port x moved to node b: ports %+v", got.Ports)
 	}
 	f.Peek(func(v *View) {
-		if key := portKey(v.ports["x"].Port); !strings.HasPrefix(key, inPorts+"b/") || v.PortsOn("a") != 0 || v.PortsOn("b") != 1 {
+		if key := portKey(v.ports["x"].Port()); !strings.HasPrefix(key, inPorts+"b/") || v.PortsOn("a") != 0 || v.PortsOn("b") != 1 {
 			t.Errorf("port x has the key %s; node a has %d ports and node b %d, want 0 and 1", key, v.PortsOn("a"), v.PortsOn("b"))
 		}
 	})

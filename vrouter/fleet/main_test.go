@@ -189,7 +189,7 @@ func consistent(t testing.TB, f *Fleet) {
 	}
 	want := map[string]bool{}
 	for _, p := range v.ports {
-		for _, key := range uniqueKeys(p.Port) {
+		for _, key := range uniqueKeys(p.Port()) {
 			want[key] = true
 		}
 	}

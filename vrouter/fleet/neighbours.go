@@ -29,7 +29,7 @@ func (v *View) neighbours(without ...string) *neighbours {
 func (n *neighbours) state() model.State {
 	s := model.State{Settings: n.view.settings, Nodes: chosen(n.view.nodes, n.nodes), Networks: chosen(n.view.networks, n.networks), Policies: chosen(n.view.policies, n.policies)}
 	for _, p := range chosen(n.view.ports, n.ports) {
-		s.Ports = append(s.Ports, p.Port)
+		s.Ports = append(s.Ports, p.Port())
 	}
 	for _, g := range chosen(n.view.gateways, n.gateways) {
 		s.Gateways = append(s.Gateways, model.GatewayIn(g, n.networks))

@@ -118,7 +118,7 @@ func (f *Fleet) DeleteNetwork(ctx context.Context, name string) error {
 					left = false
 					return c, nil
 				}
-				free = append(free, *p)
+				free = append(free, p.Port())
 			}
 			if left = len(free) > 0; left {
 				c, err = v.releaseSome(free, f.store.MaxKeys())

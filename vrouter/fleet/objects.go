@@ -15,8 +15,8 @@ import (
 )
 
 // examples lists the names of up to three ports.
-func examples(ports []*model.Port) string {
-	names := lists.Map(ports[:min(3, len(ports))], func(p *model.Port) string { return p.Name })
+func examples(ports []*model.CompactPort) string {
+	names := lists.Map(ports[:min(3, len(ports))], func(p *model.CompactPort) string { return p.Name })
 	if len(names) < len(ports) {
 		return fmt.Sprintf("such as %s", strings.Join(names, ", "))
 	}
@@ -153,7 +153,7 @@ func (v *View) routeVia(port string) (network string, prefix netip.Prefix) {
 
 // portsOn returns the ports on a node, sorted by name.
 func (v *View) portsOn(node string) []model.Port {
-	var all []*model.Port
+	var all []*model.CompactPort
 	for network := range v.hosts[node] {
 		all = append(all, v.membersOn(network, node)...)
 	}
@@ -229,7 +229,7 @@ func (f *Fleet) PutRoute(ctx context.Context, r model.Route) error {
 		})
 		for _, w := range r.Via {
 			if p := v.ports[w.Port]; p != nil {
-				d.exact(portKey(p.Port))
+				d.exact(portKey(p.Port()))
 			}
 		}
 		if r.Prefix.IsSingleIP() {

@@ -56,8 +56,8 @@ func (v *View) addPort(r model.PortRequest, how choice) (model.Port, store.Commi
 		return model.Port{}, store.Commit{}, err
 	}
 	if is := v.ports[p.Name]; is != nil {
-		if matches(is.Port, p, r) {
-			return is.Port, store.Commit{}, nil
+		if matches(is.Port(), p, r) {
+			return is.Port(), store.Commit{}, nil
 		}
 		return model.Port{}, store.Commit{}, refuse(Exists, "port %q already exists, on node %s in network %s; choose another name", p.Name, is.Node, is.Network)
 	}
@@ -85,7 +85,8 @@ func (v *View) addPort(r model.PortRequest, how choice) (model.Port, store.Commi
 // conflictsExcept reports whether a port has the name, the MAC or an address of a port that
 // is not in replaced.
 func (v *View) conflictsExcept(p model.Port, replaced []model.Port) bool {
-	names, _ := v.conflicts(p)
+	c := p.Compact(&model.Place{Network: p.Network, Node: p.Node})
+	names, _ := v.conflicts(&c)
 	return slices.ContainsFunc(names, func(name string) bool {
 		return !slices.ContainsFunc(replaced, func(r model.Port) bool { return r.Name == name })
 	})
@@ -101,7 +102,7 @@ func (v *View) replaced(r model.PortRequest) (all []model.Port, err error) {
 		if p.Origin != r.Origin {
 			return nil, refuse(Exists, "port %q was created by %v and cannot be replaced", name, p.Origin)
 		}
-		all = append(all, p.Port)
+		all = append(all, p.Port())
 	}
 	return all, nil
 }
@@ -190,11 +191,11 @@ func (f *Fleet) UpdatePort(ctx context.Context, name string, change func(*model.
 		if is == nil {
 			return store.Commit{}, missing("port", "ports", name, v.ports)
 		}
-		made = is.Port
+		made = is.Port()
 		if err := change(&made); err != nil {
 			return store.Commit{}, err
 		}
-		if made.Equal(is.Port) {
+		if made.Equal(is.Port()) {
 			return store.Commit{}, nil
 		}
 		if made.Name != is.Name || made.Network != is.Network || made.MAC != is.MAC || !slices.Equal(made.Addresses(), is.Addresses()) {
@@ -203,7 +204,7 @@ func (f *Fleet) UpdatePort(ctx context.Context, name string, change func(*model.
 		if err := v.fits(made); err != nil {
 			return store.Commit{}, err
 		}
-		key, next := portKey(is.Port), portKey(made)
+		key, next := portKey(is.Port()), portKey(made)
 		d := v.draft().exact(key, next)
 		if next != key { // the port moves to another node
 			d.list(placeOf(made)).delete(key)
@@ -223,7 +224,7 @@ func (f *Fleet) DeletePort(ctx context.Context, name string, allow func(model.Po
 		if is == nil {
 			return store.Commit{}, missing("port", "ports", name, v.ports)
 		}
-		if was = is.Port; allow != nil {
+		if was = is.Port(); allow != nil {
 			if err := allow(was); err != nil {
 				return store.Commit{}, err
 			}

@@ -373,7 +373,7 @@ func (a *simulatedAgent) compile(slice model.Slice) {
 	}}
 	for _, n := range slice.Networks {
 		for _, p := range slice.On(n.Name, a.node) {
-			slice.Ports = append(slice.Ports, *p)
+			slice.Ports = append(slice.Ports, p.Port())
 			facts.Ports[p.Name] = fib.PortFact{Ifindex: uint32(len(slice.Ports))}
 		}
 	}
@@ -388,7 +388,7 @@ func (a *simulatedAgent) compile(slice model.Slice) {
 	}
 	a.ids.Prune()
 	now := time.Now()
-	model.DiffPorts(a.slice.All, slice.All, func(was, is *model.Port) {
+	model.DiffPorts(a.slice.All, slice.All, func(was, is *model.CompactPort) {
 		if was == nil && strings.HasPrefix(is.Name, "new-") {
 			a.inTable[is.Name] = now
 		}

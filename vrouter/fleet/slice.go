@@ -15,14 +15,14 @@ import (
 // list such ports of other nodes, and silent lists those of this node. The slice shares its ports with the copy of the
 // store; its State has no ports.
 func (v *View) Slice(node string, gone map[string]bool, silent ...string) model.Slice {
-	s := model.Slice{State: model.State{Settings: v.settings, Nodes: sorted(v.nodes), Policies: sorted(v.policies)}, Hops: map[string]*model.Port{}}
+	s := model.Slice{State: model.State{Settings: v.settings, Nodes: sorted(v.nodes), Policies: sorted(v.policies)}, Hops: map[string]*model.CompactPort{}}
 	needed := v.NetworksOf(node)
 	names := slices.Sorted(maps.Keys(needed))
 	count := 0
 	for _, name := range names {
 		count += len(v.members[name])
 	}
-	s.All = make([]*model.Port, 0, count)
+	s.All = make([]*model.CompactPort, 0, count)
 	for _, name := range names {
 		n, ok := v.networks[name]
 		if !ok {
@@ -35,7 +35,7 @@ func (v *View) Slice(node string, gone map[string]bool, silent ...string) model.
 			s.Routes = append(s.Routes, r)
 			for _, w := range r.Via {
 				if p := v.ports[w.Port]; p != nil && p.Network == name {
-					s.Hops[p.Name] = &p.Port
+					s.Hops[p.Name] = &p.CompactPort
 				}
 			}
 		}
@@ -46,7 +46,7 @@ func (v *View) Slice(node string, gone map[string]bool, silent ...string) model.
 		}
 	}
 	if slices.Contains(slices.Collect(maps.Values(gone)), true) {
-		s.All = slices.DeleteFunc(s.All, func(p *model.Port) bool { return p.Node != node && gone[p.Node] })
+		s.All = slices.DeleteFunc(s.All, func(p *model.CompactPort) bool { return p.Node != node && gone[p.Node] })
 	}
 	return s
 }
@@ -81,12 +81,12 @@ func (v *View) Peers(node string) map[string]bool {
 }
 
 // Hops returns the node's ports that are next hops of routes.
-func (v *View) Hops(node string) (all []*model.Port) {
+func (v *View) Hops(node string) (all []*model.CompactPort) {
 	for network := range v.NetworksOf(node) {
 		for _, r := range v.routes[network] {
 			for _, w := range r.Via {
 				if p := v.ports[w.Port]; p != nil && p.Node == node {
-					all = append(all, &p.Port)
+					all = append(all, &p.CompactPort)
 				}
 			}
 		}
@@ -100,14 +100,14 @@ func (v *View) withoutGone(r model.Route, node string, gone map[string]bool, sil
 	if r.Discard {
 		return r
 	}
-	without := func(avoid func(*model.Port) bool) []model.Via {
+	without := func(avoid func(*model.CompactPort) bool) []model.Via {
 		return slices.DeleteFunc(slices.Clone(r.Via), func(w model.Via) bool {
 			p := v.ports[w.Port]
-			return w.Port != "" && (p == nil || avoid(&p.Port))
+			return w.Port != "" && (p == nil || avoid(&p.CompactPort))
 		})
 	}
 	all := r.Via
-	r.Via = without(func(p *model.Port) bool {
+	r.Via = without(func(p *model.CompactPort) bool {
 		if p.Node == node {
 			return slices.Contains(silent, p.Name)
 		}
@@ -116,7 +116,7 @@ func (v *View) withoutGone(r model.Route, node string, gone map[string]bool, sil
 	})
 	if len(r.Via) == 0 {
 		r.Via = all
-		r.Via = without(func(p *model.Port) bool { return p.Node != node && gone[p.Node] })
+		r.Via = without(func(p *model.CompactPort) bool { return p.Node != node && gone[p.Node] })
 	}
 	r.Discard = len(r.Via) == 0
 	return r

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"unique"
 
 	"windtunnel/vrouter/model"
@@ -32,7 +33,7 @@ type View struct {
 	policies map[string]model.Policy
 	routes   map[string]map[netip.Prefix]model.Route // by network
 	ports    map[string]*storedPort                  // by name
-	members  map[string][]*model.Port                // network → ports, sorted by node and name
+	members  map[string][]*model.CompactPort         // network → ports, sorted by node and name
 	hosts    map[string]map[string]int               // node → network → number of ports
 	listed   map[string]map[string]int64             // network → node → revision that created the place's key
 	users    map[string]map[string]bool              // policy → ports that name it
@@ -59,7 +60,7 @@ func newView(i store.Image) (*View, error) {
 	v := &View{
 		revision: i.Revision, revisions: map[string]int64{}, broken: map[string]error{},
 		nodes: map[string]model.Node{}, networks: map[string]model.Network{}, gateways: map[string]model.Gateway{}, policies: map[string]model.Policy{},
-		routes: map[string]map[netip.Prefix]model.Route{}, ports: map[string]*storedPort{}, members: map[string][]*model.Port{},
+		routes: map[string]map[netip.Prefix]model.Route{}, ports: map[string]*storedPort{}, members: map[string][]*model.CompactPort{},
 		hosts: map[string]map[string]int{}, listed: map[string]map[string]int64{}, users: map[string]map[string]bool{},
 		owners: map[string]map[netip.Addr]*storedPort{}, blocks: map[string]map[netip.Prefix]int{}, macs: map[string]map[model.MAC]*storedPort{}, alive: map[string]Alive{}, installs: map[string]install{},
 		ignored: map[string]*storedPort{}, last: map[place]position{},
@@ -130,9 +131,18 @@ func (v *View) apply(ch store.Changes) (t Touched) {
 // putAll updates entries. It decodes the ports first, on all CPUs.
 func (v *View) putAll(entries []store.Entry, t *Touched) {
 	ports := make([]decodedPort, len(entries))
+	places := map[place]*model.Place{}
+	for i, e := range entries {
+		if p := placeOfKey(e.Key); isPort(e.Key) && e.Key != p.last() {
+			if places[p] == nil {
+				places[p] = &model.Place{Network: strings.Clone(p.network), Node: strings.Clone(p.node)}
+			}
+			ports[i].at = places[p]
+		}
+	}
 	onAllCPUs(len(entries), func(i int) {
-		if key := entries[i].Key; isPort(key) && key != placeOfKey(key).last() {
-			ports[i] = decodePort(entries[i])
+		if d := &ports[i]; d.at != nil {
+			d.port, d.err = decodePort(entries[i], d.at)
 		}
 	})
 	for i, e := range entries {
@@ -156,7 +166,7 @@ func (v *View) put(e store.Entry, port decodedPort, t *Touched) {
 
 // revisionOf returns the revision of a key; 0: the copy does not have the key.
 func (v *View) revisionOf(key string) int64 {
-	if p := v.ports[portOfKey(key)]; p != nil && hasKey(&p.Port, key) {
+	if p := v.ports[portOfKey(key)]; p != nil && p.hasKey(key) {
 		return p.revision
 	}
 	if p := v.ignored[key]; p != nil {
@@ -204,7 +214,7 @@ func (v *View) keep(e store.Entry, port decodedPort, t *Touched) (err error) {
 		}
 		v.dropKey(e.Key, t)
 		if err = port.err; err == nil {
-			err = v.keepPort(e.Key, port.port)
+			err = v.keepPort(port.port)
 		}
 	}
 	return err // keys of later versions are ignored
@@ -278,33 +288,46 @@ func (v *View) forget(p place, t *Touched) {
 
 // decodedPort is the value of a port's key, or the reason why it cannot be used.
 type decodedPort struct {
+	at   *model.Place // of the key; nil: the key is not a port's
 	port *storedPort
 	err  error
 }
 
 // decodePort decodes a port of the store. A node keeps the ports of all its networks, so storedPort
-// must fit into 288 bytes, a size of Go's allocator (TestAStoredPortIsSmall).
-func decodePort(e store.Entry) decodedPort {
+// must fit into 80 bytes, a size of Go's allocator (TestAStoredPortIsSmall).
+func decodePort(e store.Entry, at *model.Place) (*storedPort, error) {
 	if len(e.Value) > maxPortValue {
-		return decodedPort{err: fmt.Errorf("the value has %d bytes, at most %d are allowed", len(e.Value), maxPortValue)}
+		return nil, fmt.Errorf("the value has %d bytes, at most %d are allowed", len(e.Value), maxPortValue)
 	}
-	p := &storedPort{created: e.Created, revision: e.Revision}
-	return decodedPort{p, decodeTo(&p.Port, e.Value)}
-}
-
-func (v *View) keepPort(key string, p *storedPort) error {
-	if !hasKey(&p.Port, key) || portOfKey(key) != p.Name {
-		return fmt.Errorf("port %q in network %q on node %q must have the key %s", p.Name, p.Network, p.Node, portKey(p.Port))
+	p := decoding.Get().(*model.Port)
+	defer decoding.Put(p)
+	*p = model.Port{}
+	if err := decodeTo(p, e.Value); err != nil {
+		return nil, err
+	}
+	if !hasKey(p, e.Key) || portOfKey(e.Key) != p.Name {
+		return nil, fmt.Errorf("port %q in network %q on node %q must have the key %s", p.Name, p.Network, p.Node, portKey(*p))
 	}
 	if len(p.IPs) > maxPortIPs || len(p.Floating) > model.MaxFloating {
-		return fmt.Errorf("port %q has %d addresses and %d floating addresses, at most %d and %d are allowed", p.Name, len(p.IPs), len(p.Floating), maxPortIPs, model.MaxFloating)
+		return nil, fmt.Errorf("port %q has %d addresses and %d floating addresses, at most %d and %d are allowed", p.Name, len(p.IPs), len(p.Floating), maxPortIPs, model.MaxFloating)
 	}
-	if created, is := v.listed[p.Network][p.Node]; !is || p.created < created {
-		return fmt.Errorf("port %q is older than the key %s, or that key is missing", p.Name, placeOf(p.Port).key())
-	}
-	p.Network, p.Node, p.Origin = intern(p.Network), intern(p.Node), intern(p.Origin)
+	p.Origin = intern(p.Origin)
 	for i := range p.Policies {
 		p.Policies[i] = intern(p.Policies[i])
+	}
+	return &storedPort{p.Compact(at), e.Created, e.Revision}, nil
+}
+
+// decoding has memory for the ports that decodePort decodes.
+var decoding = sync.Pool{New: func() any { return new(model.Port) }}
+
+// keepPort adds a port at the next call of resolve. The port then shares its place with the other ports of the place.
+func (v *View) keepPort(p *storedPort) error {
+	if created, is := v.listed[p.Network][p.Node]; !is || p.created < created {
+		return fmt.Errorf("port %q is older than the key %s, or that key is missing", p.Name, place{p.Node, p.Network}.key())
+	}
+	if v.hosts[p.Node][p.Network] > 0 {
+		p.Place = v.membersOn(p.Network, p.Node)[0].Place
 	}
 	v.added = append(v.added, p)
 	return nil
@@ -316,7 +339,7 @@ func intern[S ~string](s S) S { return unique.Make(s).Value() }
 // insertPort adds a port that conflicts with no other port.
 func (v *View) insertPort(p *storedPort, t *Touched) {
 	v.ports[p.Name] = p
-	v.addMember(&p.Port)
+	v.addMember(&p.CompactPort)
 	inner(v.hosts, p.Node)[p.Network]++
 	for _, policy := range p.Policies {
 		inner(v.users, policy)[p.Name] = true
@@ -366,13 +389,13 @@ func inner[K comparable, V any](all map[string]map[K]V, name string) map[K]V {
 }
 
 // addMember adds a port to its network's list.
-func (v *View) addMember(p *model.Port) {
+func (v *View) addMember(p *model.CompactPort) {
 	at, _ := v.memberAt(p)
 	v.members[p.Network] = slices.Insert(v.members[p.Network], at, p)
 }
 
 // removeMember removes a port from its network's list.
-func (v *View) removeMember(p *model.Port) {
+func (v *View) removeMember(p *model.CompactPort) {
 	if at, is := v.memberAt(p); is {
 		v.members[p.Network] = slices.Delete(v.members[p.Network], at, at+1)
 	}
@@ -381,14 +404,14 @@ func (v *View) removeMember(p *model.Port) {
 	}
 }
 
-func (v *View) memberAt(p *model.Port) (at int, is bool) {
+func (v *View) memberAt(p *model.CompactPort) (at int, is bool) {
 	return slices.BinarySearchFunc(v.members[p.Network], p, model.ComparePorts)
 }
 
 // membersOn returns the ports of a network on a node, sorted by name.
-func (v *View) membersOn(network, node string) []*model.Port {
+func (v *View) membersOn(network, node string) []*model.CompactPort {
 	all := v.members[network]
-	first, _ := v.memberAt(&model.Port{Network: network, Node: node})
+	first, _ := v.memberAt(&model.CompactPort{Place: &model.Place{Network: network, Node: node}})
 	return all[first : first+v.hosts[node][network]]
 }
 
@@ -398,7 +421,7 @@ func (v *View) dropPort(name string, t *Touched) {
 		return
 	}
 	delete(v.ports, name)
-	v.removeMember(&p.Port)
+	v.removeMember(&p.CompactPort)
 	for _, policy := range p.Policies {
 		if delete(v.users[policy], name); len(v.users[policy]) == 0 {
 			delete(v.users, policy)
@@ -474,7 +497,7 @@ func (v *View) Problems() (all []string) {
 		all = append(all, fmt.Sprintf("read %q from the store: %v; %s", key, v.broken[key], remedy))
 	}
 	for _, key := range smallest(v.ignored)[:min(len(v.ignored), model.MaxProblems-len(all))] {
-		all = append(all, fmt.Sprintf("read %q from the store: %v; the newer port is ignored; delete one of the two ports", key, v.explain(v.ignored[key].Port)))
+		all = append(all, fmt.Sprintf("read %q from the store: %v; the newer port is ignored; delete one of the two ports", key, v.explain(&v.ignored[key].CompactPort)))
 	}
 	if len(all) < count {
 		all = append(all, fmt.Sprintf("and %d more problems in the store", count-len(all)))
@@ -512,17 +535,17 @@ func (v *View) Ports(network string) []model.Port {
 	from := v.members[network]
 	if network == "" {
 		for _, p := range v.ports {
-			from = append(from, &p.Port)
+			from = append(from, &p.CompactPort)
 		}
 	}
 	return copiesByName(from)
 }
 
 // copiesByName returns copies of ports, sorted by name.
-func copiesByName(from []*model.Port) []model.Port {
+func copiesByName(from []*model.CompactPort) []model.Port {
 	list := make([]model.Port, 0, len(from))
 	for _, p := range from {
-		list = append(list, *p)
+		list = append(list, p.Port())
 	}
 	slices.SortFunc(list, func(a, b model.Port) int { return strings.Compare(a.Name, b.Name) })
 	return list
@@ -554,7 +577,7 @@ func (v *View) routesOf(network string) []model.Route {
 // Port finds a port.
 func (v *View) Port(name string) (model.Port, bool) {
 	if p := v.ports[name]; p != nil {
-		return p.Port, true
+		return p.Port(), true
 	}
 	return model.Port{}, false
 }

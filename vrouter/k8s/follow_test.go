@@ -186,9 +186,9 @@ func (k *following) has(f *followed) (names []string) {
 
 // onePort is a slice with the port of a pod.
 func (k *following) onePort(node, pod, uid string) model.Slice {
-	return model.Slice{State: model.State{Networks: []model.Network{{Name: "pods", ID: 7}}}, All: []*model.Port{{
+	return model.State{Networks: []model.Network{{Name: "pods", ID: 7}}, Ports: []model.Port{{
 		Name: "port", Node: node, Network: "pods", IPs: []netip.Addr{netip.MustParseAddr("10.1.0.1")}, OfPod: &model.Pod{Namespace: k.namespace, Name: pod, UID: uid},
-	}}}
+	}}}.Slice(node)
 }
 
 // group returns the group of onePort.

@@ -50,8 +50,8 @@ func TestChangesOfAPodsStatusAreNone(t *testing.T) {
 func TestTheGroupsFollowTheClusterAndThePorts(t *testing.T) {
 	p := newPolicies(unsentEvents(t), 1000)
 	ports := func(vrf uint32, uid, node string) model.Slice {
-		port := &model.Port{Name: "port", Node: node, Network: "pods", IPs: []netip.Addr{netip.MustParseAddr("10.1.0.1")}, OfPod: &model.Pod{Namespace: "shop", Name: "web", UID: uid}}
-		return model.Slice{State: model.State{Networks: []model.Network{{Name: "pods", ID: vrf}}}, All: []*model.Port{port}}
+		port := model.Port{Name: "port", Node: node, Network: "pods", IPs: []netip.Addr{netip.MustParseAddr("10.1.0.1")}, OfPod: &model.Pod{Namespace: "shop", Name: "web", UID: uid}}
+		return model.State{Networks: []model.Network{{Name: "pods", ID: vrf}}, Ports: []model.Port{port}}.Slice(node)
 	}
 	change := func(f func()) { f(); p.regroup() }
 	group := func(s model.Slice) fib.Group {
@@ -119,10 +119,10 @@ func TestADenialNamesTheNetworkPolicies(t *testing.T) {
 		p.setPolicy(np)
 		p.regroup()
 	}
-	s := model.Slice{State: model.State{Networks: []model.Network{{Name: "pods", ID: 7}}}, All: []*model.Port{
+	s := model.State{Networks: []model.Network{{Name: "pods", ID: 7}}, Ports: []model.Port{
 		{Name: "port", Node: "a", Network: "pods", IPs: []netip.Addr{netip.MustParseAddr("10.1.0.1")}, OfPod: &model.Pod{Namespace: "shop", Name: "web"}},
 		{Name: "remote", Node: "b", Network: "pods", IPs: []netip.Addr{netip.MustParseAddr("10.1.0.2")}, OfPod: &model.Pod{Namespace: "shop", Name: "web"}},
-	}}
+	}}.Slice("a")
 	denial := func(port string, d model.Direction, destination uint16, want string) {
 		t.Helper()
 		p.grouping(s)

@@ -34,7 +34,7 @@ type policies struct {
 	mu       sync.Mutex
 	compiler *netpol.Compiler
 	known    map[netpol.Name]types.UID // policies
-	ports    []*model.Port             // that the compiler has
+	ports    []*model.CompactPort      // that the compiler has
 	vrfs     map[string]uint32         // of the networks of ports
 	dirty    bool                      // the compiler has changes that last lacks
 	last     netpol.Result
@@ -264,8 +264,8 @@ func (p *policies) setPorts(s model.Slice) {
 		}
 		before, p.dirty = nil, true
 	}
-	var changed []*model.Port
-	model.DiffPorts(before, s.All, func(was, is *model.Port) {
+	var changed []*model.CompactPort
+	model.DiffPorts(before, s.All, func(was, is *model.CompactPort) {
 		p.dirty = true
 		if was != nil {
 			p.compiler.DeleteEndpoint(was.Name)
@@ -274,7 +274,8 @@ func (p *policies) setPorts(s model.Slice) {
 			changed = append(changed, is)
 		}
 	})
-	for _, port := range changed { // after all deletions: a port can move to another node
+	for _, c := range changed { // after all deletions: a port can move to another node
+		port := c.Port()
 		p.compiler.SetEndpoint(netpol.Endpoint{
 			Name: port.Name, Pod: netpol.Name{Namespace: port.Pod().Namespace, Name: port.Pod().Name}, UID: port.Pod().UID, VRF: vrfs[port.Network], IPs: port.IPs, Local: port.Node == p.events.node,
 		})

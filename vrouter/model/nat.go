@@ -15,13 +15,18 @@ const firstNATPort = 1024
 
 // Addresses returns the addresses in the subnets and the floating addresses of a port, and an address that stands for its
 // NATSlot. No other port of the network may have one of them.
-func (p *Port) Addresses() []netip.Addr {
-	if len(p.Floating) == 0 && p.NATSlot == 0 {
-		return p.IPs
+func (p *Port) Addresses() []netip.Addr { return addresses(p.IPs, p.Floating, p.NATSlot) }
+
+// Addresses returns Port.Addresses.
+func (c *CompactPort) Addresses() []netip.Addr { return addresses(c.IPs, c.Floating, c.NATSlot) }
+
+func addresses(ips, floating []netip.Addr, slot uint16) []netip.Addr {
+	if len(floating) == 0 && slot == 0 {
+		return ips
 	}
-	all := slices.Concat(p.IPs, p.Floating)
-	if p.NATSlot > 0 {
-		all = append(all, SlotAddress(p.NATSlot))
+	all := slices.Concat(ips, floating)
+	if slot > 0 {
+		all = append(all, SlotAddress(slot))
 	}
 	return all
 }

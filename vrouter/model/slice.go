@@ -9,14 +9,15 @@ import (
 // the node, and the networks whose routes these import. Slices of different times share their ports, so
 // copying a slice and comparing two slices costs little.
 type Slice struct {
-	State                  // Ports has at most the ports of the node
-	All   []*Port          // ports of these networks on all nodes, in the order of ComparePorts; read-only
-	Hops  map[string]*Port // ports that are next hops of the routes, by name
+	State                         // Ports has at most the ports of the node
+	All   []*CompactPort          // ports of these networks on all nodes, in the order of ComparePorts; read-only
+	Hops  map[string]*CompactPort // ports that are next hops of the routes, by name
 }
 
 // Slice returns the slice of a node. It has all networks of the state.
 func (s State) Slice(node string) Slice {
-	slice := Slice{s, make([]*Port, len(s.Ports)), map[string]*Port{}}
+	slice := Slice{s, make([]*CompactPort, len(s.Ports)), map[string]*CompactPort{}}
+	places := map[Place]*Place{}
 	slice.Ports = nil
 	hops := map[Via]bool{}
 	for _, r := range s.Routes {
@@ -26,9 +27,14 @@ func (s State) Slice(node string) Slice {
 	}
 	for i := range s.Ports {
 		p := &s.Ports[i]
-		slice.All[i] = p
+		at := Place{p.Network, p.Node}
+		if places[at] == nil {
+			places[at] = &at
+		}
+		c := p.Compact(places[at])
+		slice.All[i] = &c
 		if hops[Via{Port: p.Name}] {
-			slice.Hops[p.Name] = p
+			slice.Hops[p.Name] = &c
 		}
 		if p.Node == node {
 			slice.Ports = append(slice.Ports, *p)
@@ -78,14 +84,14 @@ func (s Slice) Whole() State {
 	state := s.State
 	state.Ports = make([]Port, len(s.All))
 	for i, p := range s.All {
-		state.Ports[i] = *p
+		state.Ports[i] = p.Port()
 	}
 	return state
 }
 
 // On returns the ports of a network on a node, sorted by name.
-func (s Slice) On(network, node string) []*Port {
-	first, _ := slices.BinarySearchFunc(s.All, &Port{Network: network, Node: node}, ComparePorts)
+func (s Slice) On(network, node string) []*CompactPort {
+	first, _ := slices.BinarySearchFunc(s.All, &CompactPort{Place: &Place{network, node}}, ComparePorts)
 	last := first
 	for last < len(s.All) && s.All[last].Node == node && s.All[last].Network == network {
 		last++
@@ -94,14 +100,17 @@ func (s Slice) On(network, node string) []*Port {
 }
 
 // ComparePorts orders ports by network, node and name.
-func ComparePorts(a, b *Port) int {
+func ComparePorts(a, b *CompactPort) int {
+	if a.Place == b.Place {
+		return cmp.Compare(a.Name, b.Name)
+	}
 	return cmp.Or(cmp.Compare(a.Network, b.Network), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Name, b.Name))
 }
 
 // DiffPorts calls changed for each port that differs between two lists in the order of
 // ComparePorts. was is nil for a port that is new in a network on a node, and is is nil for a
 // deleted port. Ports that the lists share cost only the comparison of their pointers.
-func DiffPorts(before, after []*Port, changed func(was, is *Port)) {
+func DiffPorts(before, after []*CompactPort, changed func(was, is *CompactPort)) {
 	for len(before) > 0 || len(after) > 0 {
 		order := 0
 		switch {
@@ -120,7 +129,7 @@ func DiffPorts(before, after []*Port, changed func(was, is *Port)) {
 			changed(nil, after[0])
 			after = after[1:]
 		default:
-			if before[0] != after[0] && !before[0].Equal(*after[0]) {
+			if before[0] != after[0] && !before[0].Port().Equal(after[0].Port()) {
 				changed(before[0], after[0])
 			}
 			before, after = before[1:], after[1:]

@@ -12,19 +12,23 @@ import (
 func TestDiffPortsFindsEachDifference(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
-		var before, after []*Port
+		var before, after []*CompactPort
 		want, got := map[string]bool{}, map[string]bool{}
 		for i := range r.IntN(12) {
-			p := &Port{Name: fmt.Sprint("p", i), Network: fmt.Sprint("n", r.IntN(2)), Node: fmt.Sprint("h", r.IntN(2))}
-			copied, changed := *p, *p
-			changed.Router = true
+			at := Place{fmt.Sprint("n", r.IntN(2)), fmt.Sprint("h", r.IntN(2))}
+			make := func(router bool) *CompactPort {
+				p := Port{Name: fmt.Sprint("p", i), Network: at.Network, Node: at.Node, Router: router}
+				c := p.Compact(&Place{at.Network, at.Node})
+				return &c
+			}
+			p := make(false)
 			switch r.IntN(5) {
 			case 0:
 				before, after = append(before, p), append(after, p)
 			case 1:
-				before, after = append(before, p), append(after, &copied)
+				before, after = append(before, p), append(after, make(false))
 			case 2:
-				before, after = append(before, p), append(after, &changed)
+				before, after = append(before, p), append(after, make(true))
 				want["changed "+p.Name] = true
 			case 3:
 				before = append(before, p)
@@ -36,7 +40,7 @@ func TestDiffPortsFindsEachDifference(t *testing.T) {
 		}
 		slices.SortFunc(before, ComparePorts)
 		slices.SortFunc(after, ComparePorts)
-		DiffPorts(before, after, func(was, is *Port) {
+		DiffPorts(before, after, func(was, is *CompactPort) {
 			switch {
 			case was == nil:
 				got["new "+is.Name] = true
@@ -49,8 +53,8 @@ func TestDiffPortsFindsEachDifference(t *testing.T) {
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Fatalf("differences %v, want %v", got, want)
 		}
-		if on := (Slice{All: after}).On("n1", "h0"); slices.ContainsFunc(on, func(p *Port) bool { return p.Network != "n1" || p.Node != "h0" }) ||
-			len(on) != len(slices.DeleteFunc(slices.Clone(after), func(p *Port) bool { return p.Network != "n1" || p.Node != "h0" })) {
+		if on := (Slice{All: after}).On("n1", "h0"); slices.ContainsFunc(on, func(p *CompactPort) bool { return p.Network != "n1" || p.Node != "h0" }) ||
+			len(on) != len(slices.DeleteFunc(slices.Clone(after), func(p *CompactPort) bool { return p.Network != "n1" || p.Node != "h0" })) {
 			t.Fatalf("ports of n1 on h0: %v", on)
 		}
 	}

@@ -58,7 +58,7 @@ type keptSlice[S any] struct {
 // sharedState is a state whose ports are pointers, so that writing it needs no copies.
 type sharedState struct {
 	model.State
-	Ports []*model.Port `json:"ports"`
+	Ports []*model.CompactPort `json:"ports"`
 }
 
 // keptOffers is offers.json.

@@ -28,8 +28,8 @@ func (p *Pass) announce() {
 	if p.r.former == nil || len(p.r.former) > maxFormer {
 		p.r.former = map[networkAddress]model.MAC{}
 	}
-	var changed []*model.Port
-	model.DiffPorts(last.Want.All, p.Want.All, func(was, is *model.Port) {
+	var changed []*model.CompactPort
+	model.DiffPorts(last.Want.All, p.Want.All, func(was, is *model.CompactPort) {
 		if was != nil {
 			if n, _ := last.Want.Network(was.Network); n.Bridges() {
 				for _, a := range was.IPs {
@@ -54,7 +54,7 @@ func (p *Pass) announce() {
 }
 
 // announceTo tells the workloads of ports the MAC address of an address of another port.
-func (p *Pass) announceTo(ports []*model.Port, of *model.Port, a netip.Addr) {
+func (p *Pass) announceTo(ports []*model.CompactPort, of *model.CompactPort, a netip.Addr) {
 	var devices []int
 	for _, port := range ports {
 		if d := p.Devices[port.Name]; d != nil && port != of {

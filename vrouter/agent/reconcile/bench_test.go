@@ -51,8 +51,9 @@ func BenchmarkOnePortBesideMany(b *testing.B) {
 				n++
 				p := port(network, n, "b")
 				slice.All = slices.Clone(slice.All)
-				at, _ := slices.BinarySearchFunc(slice.All, &p, model.ComparePorts)
-				slice.All = slices.Insert(slice.All, at, &p)
+				c := p.Compact(&model.Place{Network: p.Network, Node: p.Node})
+				at, _ := slices.BinarySearchFunc(slice.All, &c, model.ComparePorts)
+				slice.All = slices.Insert(slice.All, at, &c)
 				must.Succeed(b, w.Adopt(NewDesired("a", slice, w.IDs, w.Want)))
 			}
 			if got := w.Last.RouteCount(); len(w.Last.Failures) > 0 || got < n {

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"slices"
@@ -13,10 +14,10 @@ import (
 // the ids of objects. It is immutable.
 type Desired struct {
 	Node        string
-	model.Slice               // valid, with defaults filled in; Ports has the ports of this node
-	given       model.Slice   // the whole slice, with the parts that Slice leaves out
-	omitted     []*model.Port // ports of given that Slice leaves out
-	wrong       error         // reason why Slice leaves out parts of given; nil: Slice has all parts
+	model.Slice                      // valid, with defaults filled in; Ports has the ports of this node
+	given       model.Slice          // the whole slice, with the parts that Slice leaves out
+	omitted     []*model.CompactPort // ports of given that Slice leaves out
+	wrong       error                // reason why Slice leaves out parts of given; nil: Slice has all parts
 	// Overfull has the errors of the networks that do not fit, by name.
 	Overfull map[string]error
 	ids      *fib.IDs
@@ -31,9 +32,9 @@ type Desired struct {
 // NewDesired checks only the changed ports. If nothing has changed, it returns former.
 func NewDesired(node string, slice model.Slice, ids *fib.IDs, former *Desired, leaving ...string) *Desired {
 	if slice.Ports = nil; len(leaving) > 0 {
-		slice.All = slices.DeleteFunc(slices.Clone(slice.All), func(p *model.Port) bool { return p.Node == node && slices.Contains(leaving, p.Name) })
+		slice.All = slices.DeleteFunc(slices.Clone(slice.All), func(p *model.CompactPort) bool { return p.Node == node && slices.Contains(leaving, p.Name) })
 		slice.Hops = maps.Clone(slice.Hops)
-		maps.DeleteFunc(slice.Hops, func(name string, _ *model.Port) bool { return slices.Contains(leaving, name) })
+		maps.DeleteFunc(slice.Hops, func(name string, _ *model.CompactPort) bool { return slices.Contains(leaving, name) })
 	}
 	d := &Desired{Node: node, given: slice, ids: ids, named: map[string]int{}}
 	check, known := slice.All, []model.Port(nil)
@@ -61,15 +62,15 @@ func NewDesired(node string, slice model.Slice, ids *fib.IDs, former *Desired, l
 //
 // It returns in known the other ports of this node. If no port of this node differs from former,
 // known is nil, and d.Ports is former.Ports.
-func (d *Desired) toCheck(former *Desired) (all []*model.Port, known []model.Port) {
-	check := map[*model.Port]bool{}
+func (d *Desired) toCheck(former *Desired) (all []*model.CompactPort, known []model.Port) {
+	check := map[*model.CompactPort]bool{}
 	different := map[string]bool{} // ports of this node, by name
-	differs := func(p *model.Port) {
+	differs := func(p *model.CompactPort) {
 		if p.Node == d.Node {
 			different[p.Name] = true
 		}
 	}
-	model.DiffPorts(former.given.All, d.given.All, func(was, is *model.Port) {
+	model.DiffPorts(former.given.All, d.given.All, func(was, is *model.CompactPort) {
 		if was != nil {
 			differs(was)
 		}
@@ -98,9 +99,10 @@ func (d *Desired) toCheck(former *Desired) (all []*model.Port, known []model.Por
 // known returns the ports of this node that are valid in the state former and need no check. A
 // port that is attached at the same point as a port in check needs a check: known adds it to check.
 // different has the names of the ports that differ from former.
-func (d *Desired) known(former *Desired, different map[string]bool, check map[*model.Port]bool) []model.Port {
+func (d *Desired) known(former *Desired, different map[string]bool, check map[*model.CompactPort]bool) []model.Port {
 	points := map[model.AttachPoint]bool{}
-	for p := range check {
+	for c := range check {
+		p := c.Port()
 		if p.Node == d.Node {
 			different[p.Name] = true
 		}
@@ -116,7 +118,7 @@ func (d *Desired) known(former *Desired, different map[string]bool, check map[*m
 		}
 		if at, _ := p.AttachPoint(); !points[at] {
 			known = append(known, *p)
-		} else if at, has := slices.BinarySearchFunc(d.given.All, p, model.ComparePorts); has {
+		} else if at, has := slices.BinarySearchFunc(d.given.All, &model.CompactPort{Name: p.Name, Place: &model.Place{Network: p.Network, Node: p.Node}}, model.ComparePorts); has {
 			check[d.given.All[at]] = true
 		}
 	}
@@ -126,7 +128,7 @@ func (d *Desired) known(former *Desired, different map[string]bool, check map[*m
 // omit sets the valid slice: the given slice without the parts that are not valid. It checks
 // the ports in check. known are the valid ports of this node that are not in check. omit
 // does not check how ports on other nodes are attached, because those nodes check it.
-func (d *Desired) omit(check []*model.Port, known []model.Port) {
+func (d *Desired) omit(check []*model.CompactPort, known []model.Port) {
 	state := model.Slice{State: d.given.State, All: check}.Whole()
 	for i := range state.Ports {
 		if p := &state.Ports[i]; p.Node != d.Node {
@@ -145,7 +147,7 @@ func (d *Desired) omit(check []*model.Port, known []model.Port) {
 	if d.Ports == nil {
 		d.Ports = merged(known, local)
 	}
-	omitted := map[*model.Port]bool{}
+	omitted := map[*model.CompactPort]bool{}
 	for _, p := range check {
 		if !valid[p.Name] {
 			d.omitted = append(d.omitted, p)
@@ -155,18 +157,20 @@ func (d *Desired) omit(check []*model.Port, known []model.Port) {
 	state.Ports = d.Ports
 	d.Slice = model.Slice{State: state, All: d.given.All, Hops: d.given.Hops}
 	if len(omitted) > 0 {
-		d.All = slices.DeleteFunc(slices.Clone(d.All), func(p *model.Port) bool { return omitted[p] })
+		d.All = slices.DeleteFunc(slices.Clone(d.All), func(p *model.CompactPort) bool { return omitted[p] })
 	}
 }
 
-// merged returns the ports of two lists in the order of ComparePorts.
+// merged returns the ports of two lists of this node in the order of ComparePorts.
 func merged(a, b []model.Port) []model.Port {
 	if len(a) == 0 {
 		return b
 	}
 	all := make([]model.Port, 0, len(a)+len(b))
 	for _, p := range b {
-		at, _ := slices.BinarySearchFunc(a, &p, func(q model.Port, p *model.Port) int { return model.ComparePorts(&q, p) })
+		at, _ := slices.BinarySearchFunc(a, &p, func(q model.Port, p *model.Port) int {
+			return cmp.Or(cmp.Compare(q.Network, p.Network), cmp.Compare(q.Name, p.Name))
+		})
 		all = append(append(all, a[:at]...), p)
 		a = a[at:]
 	}

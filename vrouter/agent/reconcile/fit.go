@@ -136,7 +136,7 @@ func limitNetwork(s, to model.Slice, name string) model.Slice {
 			prefixes[r.Prefix] = true
 		}
 	}
-	s.All = slices.DeleteFunc(slices.Clone(s.All), func(p *model.Port) bool { return p.Network == name && !ports[p.Name] })
+	s.All = slices.DeleteFunc(slices.Clone(s.All), func(p *model.CompactPort) bool { return p.Network == name && !ports[p.Name] })
 	s.Routes = slices.DeleteFunc(slices.Clone(s.Routes), func(r model.Route) bool { return r.Network == name && !prefixes[r.Prefix] })
 	return s
 }
