@@ -37,9 +37,8 @@ type Entry struct {
 func (d *Datapath) Apply(want fib.Tables) (Changes, error) { return d.write(want, nil) }
 
 // Update writes the differences between two tables, and does not read the maps. The last call
-// of Apply or Update must have written the older tables without an error. The routes, bridge
-// entries and senders that are equal in both tables can be left out. All other tables must be
-// complete.
+// of Apply or Update must have written the older tables without an error. Entries that are equal in
+// both tables can be left out as in fib.Compiled.Since.
 func (d *Datapath) Update(before, after fib.Tables) (Changes, error) { return d.write(after, &before) }
 
 // Differs returns the entries that Apply would write or delete. It writes nothing, so it can run at

@@ -190,9 +190,25 @@ func (c *Compiled) All() Tables {
 }
 
 // Since compares c with last, an earlier result for the node. It returns the tables of last and of c without the
-// routes, bridge entries, senders and sets that are equal in both. The other tables are complete.
+// vifs, nexthops, routes, bridge entries, senders and sets that are equal in both. They have the vif of each
+// nexthop that they have, and the nexthops of each vif. The other tables are complete.
 func (c *Compiled) Since(last *Compiled) (before, after Tables) {
 	before, after = last.Tables, c.Tables
+	before.Vifs, after.Vifs = differing(last.Vifs, c.Vifs)
+	before.Nexthops, after.Nexthops = differing(last.Nexthops, c.Nexthops)
+	for _, all := range []map[uint32]layout.Nexthop{last.Nexthops, c.Nexthops} {
+		for id, n := range all {
+			if n.Type != layout.Encap {
+				continue
+			}
+			if before.hasAny(id, n) || after.hasAny(id, n) {
+				restore(id, last.Nexthops, before.Nexthops)
+				restore(id, c.Nexthops, after.Nexthops)
+				restore(n.Oif, last.Vifs, before.Vifs)
+				restore(n.Oif, c.Vifs, after.Vifs)
+			}
+		}
+	}
 	before.Routes, after.Routes = differing(last.Routes, c.Routes)
 	before.Bridge, after.Bridge = differing(last.Bridge, c.Bridge)
 	before.Senders, after.Senders = differing(last.Senders, c.Senders)
@@ -244,6 +260,20 @@ func (c *Compiled) addSharers(last *Compiled, again map[place]bool) {
 func (c *Compiled) addPlace(t *Tables, at place) {
 	for _, p := range c.slice.On(at.network, at.node) {
 		c.add(t, p)
+	}
+}
+
+// hasAny reports whether tables have a nexthop or its vif.
+func (t *Tables) hasAny(id uint32, n layout.Nexthop) bool {
+	_, nexthop := t.Nexthops[id]
+	_, vif := t.Vifs[n.Oif]
+	return nexthop || vif
+}
+
+// restore copies the entry of a key, if there is one.
+func restore[K comparable, V any](key K, from, to map[K]V) {
+	if v, has := from[key]; has {
+		to[key] = v
 	}
 }
 

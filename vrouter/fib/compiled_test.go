@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"windtunnel/internal/must"
+	"windtunnel/vrouter/layout"
 	"windtunnel/vrouter/model"
 	"windtunnel/vrouter/model/modeltest"
 )
@@ -46,14 +47,32 @@ func TestChangesGiveTheTablesOfAWholeCompile(t *testing.T) {
 			} else {
 				before, after := compiled.Since(written)
 				routes, bridge, senders := changed(tables.Routes, before.Routes, after.Routes), changed(tables.Bridge, before.Bridge, after.Bridge), changed(tables.Senders, before.Senders, after.Senders)
+				vifs, nexthops := changed(tables.Vifs, before.Vifs, after.Vifs), changed(tables.Nexthops, before.Nexthops, after.Nexthops)
+				for _, part := range []Tables{before, after} {
+					for ifindex, v := range part.Vifs {
+						if part.Nexthops[v.Nexthop].Oif != ifindex {
+							t.Fatalf("seed %d: the changes have vif %+v without its nexthop", seed, v)
+						}
+					}
+					for id, n := range part.Nexthops {
+						if n.Type == layout.Encap && part.Vifs[n.Oif].ID != n.Vif {
+							t.Fatalf("seed %d: the changes have nexthop %d, %+v, without its vif", seed, id, n)
+						}
+					}
+				}
 				tables = compiled.Tables
-				tables.Routes, tables.Bridge, tables.Senders = routes, bridge, senders
+				tables.Routes, tables.Bridge, tables.Senders, tables.Vifs, tables.Nexthops = routes, bridge, senders, vifs, nexthops
 				changes++
 			}
 			written = compiled
 			whole := must.Get(Compile(s.WithDefaults().Slice(node), node, facts, ids.Clone(), nil))(t)
 			if d := cmp.Diff(whole.All(), tables, cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})); d != "" {
 				t.Fatalf("seed %d: -whole +updated\n%s", seed, d)
+			}
+			if r.IntN(4) == 0 {
+				if d := cmp.Diff(whole.All(), reconnected(t, s, node, facts, ids, r).All(), cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})); d != "" {
+					t.Fatalf("seed %d: -whole +reconnected\n%s", seed, d)
+				}
 			}
 			if n := compiled.RouteCount(); n != len(tables.Routes) {
 				t.Fatalf("seed %d: %d routes are counted, want %d", seed, n, len(tables.Routes))
@@ -65,6 +84,99 @@ func TestChangesGiveTheTablesOfAWholeCompile(t *testing.T) {
 	}
 	if changes < 300 {
 		t.Errorf("only %d changes were compared", changes)
+	}
+}
+
+// reconnected compiles a state as if some ports had other devices, and then gives the ports their devices.
+func reconnected(t *testing.T, s model.State, node string, facts Facts, ids *IDs, r *rand.Rand) *Compiled {
+	t.Helper()
+	assumed := facts
+	assumed.Ports = map[string]PortFact{}
+	for name, f := range facts.Ports {
+		if r.IntN(3) > 0 { // else it has its device already
+			f = PortFact{Ifindex: f.Ifindex + 1<<30, Peer: !f.Peer, Netkit: !f.Netkit}
+		}
+		assumed.Ports[name] = f
+	}
+	c := must.Get(Compile(s.WithDefaults().Slice(node), node, assumed, ids.Clone(), nil))(t)
+	if !c.Reconnect(assumed.Ports, facts.Ports, Limits{}) {
+		t.Fatal("the ports did not get their devices")
+	}
+	return c
+}
+
+// translating returns a state whose node a connects itself, and translates packets to outside the network.
+func translating() model.State {
+	s := accessed()
+	s.Networks[0].NATPool = []netip.Prefix{prefix("203.0.113.8/32")}
+	return s.WithDefaults()
+}
+
+// Several nexthops lead to the device of the port that connects the node.
+func TestAllNexthopsFollowTheirDevice(t *testing.T) {
+	s, ids, r := translating(), &IDs{}, rand.New(rand.NewPCG(1, 1))
+	facts := factsFor(s, "a", nil)
+	want := must.Get(Compile(s.Slice("a"), "a", facts, ids, nil))(t)
+	for range 10 {
+		got := reconnected(t, s, "a", facts, ids, r)
+		if d := cmp.Diff(want.All(), got.All(), cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})); d != "" {
+			t.Fatalf("-whole +reconnected\n%s", d)
+		}
+	}
+	s.Settings.FlowExport.Collector = model.Collector{AddrPort: netip.MustParseAddrPort("192.0.2.9:4739")}
+	exporting := must.Get(Compile(s.WithDefaults().Slice("a"), "a", facts, ids, want))(t)
+	nexthops := 0
+	for id, n := range exporting.Nexthops {
+		if n.Type == layout.Encap {
+			if nexthops++; want.Nexthops[id] != n {
+				t.Errorf("nexthop %d is %+v with flow export, and was %+v", id, n, want.Nexthops[id])
+			}
+		}
+	}
+	_, after := exporting.Since(want)
+	for id, n := range after.Nexthops {
+		if after.Vifs[n.Oif].ID != n.Vif {
+			t.Errorf("the change has nexthop %d without its vif", id)
+		}
+		nexthops--
+	}
+	if nexthops != 0 || len(after.Nexthops) < 2 {
+		t.Errorf("the change of all vifs has %d nexthops; %d are missing", len(after.Nexthops), nexthops)
+	}
+}
+
+// Tables are not used with a port that has no device, or with an id that does not fit.
+func TestTablesAreNotReconnectedWhereCompileDecidesOtherwise(t *testing.T) {
+	s := translating()
+	facts := factsFor(s, "a", nil)
+	c := must.Get(Compile(s.Slice("a"), "a", facts, &IDs{}, nil))(t)
+	fewer, nexthops, vifs := maps.Clone(facts.Ports), uint32(0), uint32(0)
+	for name := range fewer {
+		delete(fewer, name)
+		break
+	}
+	for id := range c.Nexthops {
+		nexthops = max(nexthops, id)
+	}
+	for id := range c.Ports {
+		vifs = max(vifs, id)
+	}
+	other := maps.Clone(fewer)
+	other["other"] = PortFact{Ifindex: 1 << 20}
+	for name, is := range map[string]struct {
+		ports  map[string]PortFact
+		limits Limits
+		want   bool
+	}{
+		"all":            {facts.Ports, Limits{Nexthops: nexthops + 1, Vifs: vifs}, true},
+		"a port less":    {fewer, Limits{}, false},
+		"another port":   {other, Limits{}, false},
+		"nexthops limit": {facts.Ports, Limits{Nexthops: nexthops}, false},
+		"vifs limit":     {facts.Ports, Limits{Vifs: vifs - 1}, false},
+	} {
+		if got := c.Reconnect(facts.Ports, is.ports, is.limits); got != is.want {
+			t.Errorf("%s: reconnected %v, want %v", name, got, is.want)
+		}
 	}
 }
 

@@ -27,17 +27,17 @@ func (c *compiler) localPort(p *model.Port, n *network) {
 	if id == 0 {
 		return
 	}
-	nexthop := c.nexthop("port "+p.Name, layout.Nexthop{
-		Type: layout.Encap, VRF: n.ID, Vif: id, Oif: fact.Ifindex, Flags: layout.If[uint8](fact.Peer, layout.NexthopPeer), DMAC: p.MAC, SMAC: model.RouterMAC, MTU: n.mtu,
-	})
-	c.encaps[p.Name] = nexthop
+	out := layout.Nexthop{Type: layout.Encap, VRF: n.ID, Vif: id, DMAC: p.MAC, SMAC: model.RouterMAC, MTU: n.mtu}
 	v := layout.Vif{
-		ID: id, VRF: n.ID, Nexthop: nexthop, Egress: uint64(p.Bandwidth.Egress) / 8, MTU: n.mtu, MAC: p.MAC, RouterMAC: model.RouterMAC,
-		Flags: forwards(n) | layout.If[uint16](p.Router, layout.VifRouter) | layout.If[uint16](fact.Netkit, layout.VifNetkit) | layout.If[uint16](p == n.host, layout.VifNode) |
+		ID: id, VRF: n.ID, Egress: uint64(p.Bandwidth.Egress) / 8, MTU: n.mtu, MAC: p.MAC, RouterMAC: model.RouterMAC,
+		Flags: forwards(n) | layout.If[uint16](p.Router, layout.VifRouter) | layout.If[uint16](p == n.host, layout.VifNode) |
 			layout.If[uint16](c.facts.Services && n.NodeAccess && p != n.host || p == n.host && len(n.NATPool) > 0, layout.VifServices) |
 			layout.If[uint16](n.host != nil && p != n.host && len(p.Floating) > 0, layout.VifFloating) |
 			layout.If[uint16](n.HasServer() && !p.Attach.Host, layout.VifAgent),
 	}
+	v = fact.vif(v)
+	v.Nexthop = c.nexthop("port "+p.Name, fact.nexthop(out))
+	c.encaps[p.Name] = v.Nexthop
 	if err := v.SetSources(sources(p, n)); err != nil {
 		c.errs = append(c.errs, fmt.Errorf("port %q: %w", p.Name, err))
 	}
@@ -51,10 +51,67 @@ func (c *compiler) localPort(p *model.Port, n *network) {
 		c.t.Policies[id] = policy
 	}
 	c.t.Vifs[fact.Ifindex], c.t.Ports[id] = v, p.Name
-	leg{hop{vrf: n.ID, bridges: n.Bridges(), routed: nexthop, leaked: nexthop, bridged: nexthop}, n.importers}.addTo(&c.t, p.MAC, p.IPs)
+	leg{hop{vrf: n.ID, bridges: n.Bridges(), routed: v.Nexthop, leaked: v.Nexthop, bridged: v.Nexthop}, n.importers}.addTo(&c.t, p.MAC, p.IPs)
 	if n.Bridges() {
-		n.flood = append(n.flood, layout.Member{Nexthop: nexthop})
+		n.flood = append(n.flood, layout.Member{Nexthop: v.Nexthop})
 	}
+}
+
+// vif returns a port's vif with the values that depend on its device.
+func (f PortFact) vif(v layout.Vif) layout.Vif {
+	v.Flags = v.Flags&^layout.VifNetkit | layout.If[uint16](f.Netkit, layout.VifNetkit)
+	return v
+}
+
+// nexthop returns a nexthop of the vif with the values that depend on the device.
+func (f PortFact) nexthop(n layout.Nexthop) layout.Nexthop {
+	n.Oif, n.Flags = f.Ifindex, n.Flags&^layout.NexthopPeer|layout.If[uint8](f.Peer, layout.NexthopPeer)
+	return n
+}
+
+// Reconnect changes the devices of ports in c. was is Facts.Ports of the call of Compile, and is has the
+// same ports with their devices. Then c equals the result of Compile with is and the limits. If Compile must run
+// instead, Reconnect returns false and changes nothing: a port has no device, or an id exceeds its limit.
+func (c *Compiled) Reconnect(was, is map[string]PortFact, limits Limits) bool {
+	if len(was) != len(is) {
+		return false
+	}
+	type move struct {
+		layout.Vif
+		from, to PortFact
+	}
+	moved := map[uint32]move{} // by vif id
+	for name, f := range is {
+		before, had := was[name]
+		if !had {
+			return false
+		}
+		if v, has := c.Vifs[before.Ifindex]; has && before != f {
+			moved[v.ID] = move{v, before, f}
+		}
+	}
+	for id := range c.Nexthops {
+		if limits.Nexthops != 0 && id >= limits.Nexthops {
+			return false
+		}
+	}
+	for id := range c.Ports {
+		if limits.Vifs != 0 && id > limits.Vifs {
+			return false
+		}
+	}
+	for _, m := range moved {
+		delete(c.Vifs, m.from.Ifindex)
+	}
+	for _, m := range moved {
+		c.Vifs[m.to.Ifindex] = m.to.vif(m.Vif)
+	}
+	for id, n := range c.Nexthops {
+		if m, is := moved[n.Vif]; is && n.Type == layout.Encap {
+			c.Nexthops[id] = m.to.nexthop(n)
+		}
+	}
+	return true
 }
 
 var everything = []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)}

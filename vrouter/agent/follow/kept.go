@@ -180,9 +180,21 @@ func (k Kept) LoadPaths() ([]bgp.Path, error) {
 }
 
 func (k Kept) save(path string, what any) error {
-	err := replace(path, func(w io.Writer) error {
+	return k.write(path, func(w io.Writer) error {
 		return json.MarshalWrite(w, what, jsonv1.DefaultOptionsV1())
 	})
+}
+
+// saveText is save of an object that is encoded already.
+func (k Kept) saveText(path string, text []byte) error {
+	return k.write(path, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+}
+
+func (k Kept) write(path string, text func(io.Writer) error) error {
+	err := replace(path, text)
 	if err != nil {
 		return fmt.Errorf("write %s: %w; free disk space or repair the directory", path, err)
 	}

@@ -39,7 +39,7 @@ func (f *Follower) KeepSlice() {
 	f.Peek(func(v *fleet.View) { f.Own.Store = v.ID() })
 	text, err := json.Marshal(f.Own, jsonv1.DefaultOptionsV1())
 	if err == nil && !bytes.Equal(text, f.saving.node) {
-		if err = f.Kept.saveNode(f.Own); err == nil {
+		if err = f.Kept.saveText(f.Kept.nodePath(), text); err == nil {
 			f.saving.node = text
 		}
 	}

@@ -17,16 +17,16 @@ import (
 // every port has a device. partial: Check ignores errors that concern a single network. Use
 // partial for a state that is already in the store, so that the other networks work.
 func (r *Reconciler) Check(next *Desired, partial bool) error {
-	compiled, err := r.try(next, partial)
+	tried, err := r.try(next, partial)
 	if err == nil {
-		err = checkSizes(compiled.All(), r.Limits)
+		err = checkSizes(tried.All(), r.Limits)
 	}
 	return err
 }
 
 // try compiles the state next as Check does, but does not compare the sizes of the tables
 // with their limits.
-func (r *Reconciler) try(next *Desired, partial bool) (*fib.Compiled, error) {
+func (r *Reconciler) try(next *Desired, partial bool) (*trial, error) {
 	if next.wrong != nil && !partial {
 		return nil, unfit(next.wrong)
 	}
@@ -42,7 +42,13 @@ func (r *Reconciler) try(next *Desired, partial bool) (*fib.Compiled, error) {
 	if err != nil {
 		return nil, unfit(err)
 	}
-	return compiled, nil
+	return &trial{assumed, compiled}, nil
+}
+
+// trial has tables of a state that is not the desired state yet, and the facts that try assumed.
+type trial struct {
+	facts *facts
+	*fib.Compiled
 }
 
 // checkSizes returns an error if a table exceeds its limit.
@@ -130,14 +136,15 @@ func NoSuchNode(node string, s model.State) error {
 // ifindexes of real devices.
 const assumedDevice = 1 << 30
 
-// assume returns the facts as if every port had its device.
+// assume returns the facts of the last pass as if every port had its device.
 func (r *Reconciler) assume(want *Desired) (*facts, error) {
 	self, _ := want.Self()
 	fabric, _, err := r.fabric(netdev.NewDevices(r.space), self, true)
 	if err != nil {
 		return nil, err
 	}
-	f := facts{known: r.Last.facts.ways, services: r.Services, grouping: r.Last.facts.grouping}
+	f := r.Last.facts
+	f.known, f.services = f.ways, r.Services
 	f.find(r.Last.Devices, netdev.NewUnderlay(r.space, fabric))
 	for i, p := range want.Ports {
 		if _, has := f.ports[p.Name]; !has {

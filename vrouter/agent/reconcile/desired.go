@@ -110,7 +110,7 @@ func (d *Desired) known(former *Desired, different map[string]bool, check map[*m
 			points[at] = true
 		}
 	}
-	known := make([]model.Port, 0, len(former.Ports))
+	known := make([]model.Port, 0, len(former.Ports)+len(check)) // merged adds those of check
 	for i := range former.Ports {
 		p := &former.Ports[i]
 		if different[p.Name] {
@@ -161,20 +161,18 @@ func (d *Desired) omit(check []*model.CompactPort, known []model.Port) {
 	}
 }
 
-// merged returns the ports of two lists of this node in the order of ComparePorts.
+// merged returns the ports of two lists of this node in the order of ComparePorts. It may change a.
 func merged(a, b []model.Port) []model.Port {
-	if len(a) == 0 {
-		return b
-	}
-	all := make([]model.Port, 0, len(a)+len(b))
-	for _, p := range b {
-		at, _ := slices.BinarySearchFunc(a, &p, func(q model.Port, p *model.Port) int {
+	n := len(a)
+	all := slices.Grow(a, len(b))[:n+len(b)]
+	for i := len(b) - 1; i >= 0; i-- { // from the end, so that each port of a moves once
+		at, _ := slices.BinarySearchFunc(a[:n], &b[i], func(q model.Port, p *model.Port) int {
 			return cmp.Or(cmp.Compare(q.Network, p.Network), cmp.Compare(q.Name, p.Name))
 		})
-		all = append(append(all, a[:at]...), p)
-		a = a[at:]
+		copy(all[at+i+1:], a[at:n])
+		all[at+i], n = b[i], at
 	}
-	return append(all, a...)
+	return all
 }
 
 // HasNode reports whether the state has this node.

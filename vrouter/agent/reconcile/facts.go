@@ -61,9 +61,11 @@ func (f *facts) way(source, destination netip.Addr) netdev.Way {
 // equal reports whether these facts give the same tables as older facts. It looks up
 // the routes of the same pairs of addresses again.
 func (f *facts) equal(older facts) bool {
-	if !maps.Equal(f.ports, older.ports) {
-		return false
-	}
+	return maps.Equal(f.ports, older.ports) && f.equalButPorts(older)
+}
+
+// equalButPorts is like equal, but does not compare the ports' devices.
+func (f *facts) equalButPorts(older facts) bool {
 	f.ways = make(map[pair]netdev.Way, len(older.ways))
 	for key := range older.ways {
 		f.way(key.source, key.destination)

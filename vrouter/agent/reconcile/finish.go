@@ -53,7 +53,7 @@ func (r *Reconciler) finish(p *Pass) {
 		r.Synced = time.Now()
 	}
 	r.Last = p
-	p.wire, p.under = nil, nil
+	p.wire, p.under, p.tried = nil, nil, nil
 	r.publish()
 }
 

@@ -48,6 +48,7 @@ type Pass struct {
 	Fabric   []FabricDevice
 	facts    facts
 	*fib.Compiled
+	tried    *trial
 	compiled bool // Compiled belongs to the desired state and facts of this pass
 	renewing time.Duration
 	merges   bool // GRODevice exists
@@ -91,16 +92,20 @@ func (p *Pass) reasons() string {
 }
 
 // Pass makes a pass.
-func (r *Reconciler) Pass(why Cause) { r.passOver(why) }
+func (r *Reconciler) Pass(why Cause) { r.passOver(why, nil) }
 
-// passOver makes a pass and returns it.
-func (r *Reconciler) passOver(why Cause) *Pass {
+// passOver makes a pass and returns it. tried is the result of try for the desired state; nil: none.
+func (r *Reconciler) passOver(why Cause, tried *trial) *Pass {
 	if r.ended {
 		r.looked = time.Now()
 		return r.Last
 	}
 	began := time.Now()
-	p := &Pass{r: r, scope: scope{cause: why, left: map[string]bool{}, deleted: map[int]bool{}}, Want: r.Want, Devices: map[string]*netdev.Device{}, gen: r.Generation, Compiled: &fib.Compiled{}, Failures: map[Object]Failure{}}
+	ports := 0
+	if r.Last != nil {
+		ports = len(r.Last.Devices)
+	}
+	p := &Pass{r: r, scope: scope{cause: why, left: make(map[string]bool, ports), deleted: map[int]bool{}}, Want: r.Want, Devices: make(map[string]*netdev.Device, ports), tried: tried, gen: r.Generation, Compiled: &fib.Compiled{}, Failures: map[Object]Failure{}}
 	if r.Last != nil {
 		p.Small, p.forwarding = r.Last.Small, r.Last.forwarding
 	}
@@ -243,7 +248,7 @@ func (p *Pass) connect() {
 }
 
 // compile derives the tables from the desired state and the facts. If both are unchanged,
-// it reuses the tables of the last pass.
+// it reuses the tables of the last pass, or those of try.
 func (p *Pass) compile() {
 	last := p.r.Last
 	p.facts.find(p.Devices, p.under)
@@ -266,6 +271,11 @@ func (p *Pass) compile() {
 		}
 		if last.compiled && p.cause == asked {
 			p.facts.known = last.facts.ways
+		}
+		if t := p.tried; t != nil && p.facts.equalButPorts(*t.facts) && t.Reconnect(t.facts.ports, p.facts.ports, numbers(p.r.Limits)) {
+			p.Compiled, p.compiled = t.Compiled, true
+			p.failRefused()
+			return
 		}
 	}
 	compiled, err := p.facts.compile(p.Want, numbers(p.r.Limits), true, p.Compiled)

@@ -108,12 +108,14 @@ func (r *Reconciler) End() error {
 // Adopt makes a state the desired state. If the state is invalid, or its tables
 // exceed their limits, the previous state stays.
 func (r *Reconciler) Adopt(next *Desired) error {
+	var tried *trial
 	if !next.isEmpty() {
-		compiled, err := r.try(next, true)
-		if err == nil {
-			err = checkSizes(compiled.Tables, r.Limits) // apply checks the sizes with the ports on other nodes
+		var err error
+		if tried, err = r.try(next, true); err == nil {
+			err = checkSizes(tried.Tables, r.Limits) // apply checks the sizes with the ports on other nodes
 		}
 		if IsLimit(err) {
+			tried = nil
 			next, err = r.fitting(next, r.Want)
 		}
 		if err != nil {
@@ -121,24 +123,24 @@ func (r *Reconciler) Adopt(next *Desired) error {
 		}
 	}
 	former := r.Want
-	p := r.passFor(next)
+	p := r.passFor(next, tried)
 	if p.limit != nil && next.Overfull == nil && !next.isEmpty() {
 		if fitting, err := r.fitting(next, former); err == nil && fitting != next {
-			p = r.passFor(fitting)
+			p = r.passFor(fitting, nil)
 		}
 	}
 	if p.limit == nil || former == nil {
 		r.IDs = p.Want.ids
 		return p.limit
 	}
-	r.passFor(former)
+	r.passFor(former, nil)
 	return p.limit
 }
 
-// passFor makes a state the desired state and makes a pass.
-func (r *Reconciler) passFor(want *Desired) *Pass {
+// passFor makes a state the desired state and makes a pass. tried is the result of try for the state; nil: none.
+func (r *Reconciler) passFor(want *Desired, tried *trial) *Pass {
 	r.Want = want
 	r.Generation++
 	defer func() { r.adopted = time.Now() }()
-	return r.passOver(asked)
+	return r.passOver(asked, tried)
 }
