@@ -36,7 +36,7 @@ func NewDesired(node string, slice model.Slice, ids *fib.IDs, former *Desired, l
 		slice.Hops = maps.Clone(slice.Hops)
 		maps.DeleteFunc(slice.Hops, func(name string, _ *model.CompactPort) bool { return slices.Contains(leaving, name) })
 	}
-	d := &Desired{Node: node, given: slice, ids: ids, named: map[string]int{}}
+	d := &Desired{Node: node, given: slice, ids: ids}
 	check, known := slice.All, []model.Port(nil)
 	if former != nil && reflect.DeepEqual(slice.State, former.given.State) {
 		if slices.Equal(slice.All, former.given.All) {
@@ -47,6 +47,7 @@ func NewDesired(node string, slice model.Slice, ids *fib.IDs, former *Desired, l
 		}
 	}
 	d.omit(check, known)
+	d.named = make(map[string]int, len(d.Ports))
 	for i, p := range d.Ports {
 		d.named[p.Name] = i
 	}

@@ -25,7 +25,7 @@ func (p *Pass) sameWays() bool { return p.facts.ways == nil || p.facts.sameWays(
 // noteWhole records the ports whose devices are as desired. A later difference on such a
 // port is drift. A port stays recorded if a later pass finds a difference and fails.
 func (p *Pass) noteWhole() {
-	p.whole = map[string]bool{}
+	p.whole = make(map[string]bool, len(p.Devices))
 	if last := p.r.Last; last != nil && last.gen == p.gen {
 		p.whole = last.whole
 	}
