@@ -51,13 +51,15 @@ func Lower() {
 	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, normal) // a lower priority is always allowed
 }
 
-// autogroup has the nice value of this process's session, such as "/autogroup-25 nice 0". The kernel divides a
-// CPU among sessions by it (sched_autogroup_enabled, proc(5)). The nice value of a thread counts only within its session.
+// autogroup is the file with the nice value of this process's session: "/autogroup-25 nice 0". If kernel.sched_autogroup_enabled is 1, the kernel
+// divides the time of a CPU among sessions by these values, and then among the threads of a session by the threads' own nice values (sched(7)).
 const autogroup = "/proc/self/autogroup"
 
-// RaiseSession is Raise, and does the same for the session of a program that leads one. Without it the program can wait half
-// a second for a CPU that many sessions use, such as the jobs of fio. Programs that it starts need sessions of their own.
-// The session of another leader, such as a shell, stays as it is. Calls must not overlap.
+// RaiseSession calls Raise. If this process is the leader of its session, RaiseSession also gives the session the highest priority.
+// Otherwise the process can wait half a second for a CPU on which programs of many sessions run: each job of fio is a session.
+// All processes of the session get this priority, so programs that this process starts must be in other sessions (package child
+// does this). If the leader is another process, such as a shell, the session's priority does not change. Call restore before
+// the next call of RaiseSession.
 func RaiseSession() (restore func()) {
 	lower := Raise()
 	text, err := os.ReadFile(autogroup)

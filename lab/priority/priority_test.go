@@ -83,7 +83,7 @@ func TestThePriorityStaysHighUntilTheLastCallerRestoresIt(t *testing.T) {
 	}
 }
 
-// The test program starts itself as the leader of a session.
+// The test starts the test program again, as the leader of a new session, because only a leader's session is raised.
 func TestARaisedSessionHasTheHighestPriorityAndItsChildrensSessionsDoNot(t *testing.T) {
 	if os.Getenv("RAISE_SESSION") == "" {
 		if _, err := os.Stat(autogroup); err != nil {
@@ -97,7 +97,7 @@ func TestARaisedSessionHasTheHighestPriorityAndItsChildrensSessionsDoNot(t *test
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		out, err := cmd.CombinedOutput()
 		if err != nil {
-			t.Fatalf("%v: %s", err, out)
+			t.Fatalf("the test program as the leader of a session: %v\n%s", err, out)
 		}
 		return
 	}
@@ -105,14 +105,14 @@ func TestARaisedSessionHasTheHighestPriorityAndItsChildrensSessionsDoNot(t *test
 	child := child.Command(t.Context(), []string{"cat", autogroup})
 	its, err := child.Output()
 	if err != nil || !strings.HasSuffix(string(its), " nice 0\n") {
-		t.Errorf("session of a program that was started: %q, %v; want nice 0", its, err)
+		t.Errorf("a program that the leader started reads %q (error %v) in %s; want nice 0", its, err, autogroup)
 	}
 	if own := must.Get(os.ReadFile(autogroup))(t); !strings.HasSuffix(string(own), " nice -20\n") {
-		t.Errorf("own session: %q, want nice -20", own)
+		t.Errorf("after RaiseSession the leader reads %q in %s; want nice -20", own, autogroup)
 	}
 	restore()
 	if own := must.Get(os.ReadFile(autogroup))(t); !strings.HasSuffix(string(own), " nice 0\n") {
-		t.Errorf("own session after restore: %q, want nice 0", own)
+		t.Errorf("after restore the leader reads %q in %s; want nice 0", own, autogroup)
 	}
 }
 
@@ -126,6 +126,6 @@ func TestTheSessionOfAnotherLeaderStaysAsItIs(t *testing.T) {
 	}
 	defer RaiseSession()()
 	if now := must.Get(os.ReadFile(autogroup))(t); string(now) != string(before) {
-		t.Errorf("%q, want %q", now, before)
+		t.Errorf("%s has %q after RaiseSession; want %q as before, because another process is the leader", autogroup, now, before)
 	}
 }

@@ -127,8 +127,8 @@ func (c *compiler) legs() map[place]leg {
 	return all
 }
 
-// addTo adds the routes and the bridge entry of a port with a MAC address and IP addresses to tables. In a network that bridges,
-// each route also has the port's MAC address: the vrouter needs it to answer ARP requests and
+// addTo adds the routes and the bridge entry of a port to t. mac and ips are the port's addresses. In a network that bridges,
+// each route also has the MAC address: the vrouter needs it to answer ARP requests and
 // neighbour solicitations.
 func (l leg) addTo(t *Tables, mac model.MAC, ips []netip.Addr) {
 	if l.unreachable {
@@ -190,25 +190,17 @@ func (c *Compiled) All() Tables {
 }
 
 // Since compares c with last, an earlier result for the node. It returns the tables of last and of c without the
-// vifs, nexthops, routes, bridge entries, senders and sets that are equal in both. They have the vif of each
-// nexthop that they have, and the nexthops of each vif. The other tables are complete.
+// vifs, nexthops, routes, bridge entries, senders and sets that are equal in both. But if a vif or a nexthop that leads to it
+// differs, the results have this vif and all nexthops that lead to it. The other tables are complete.
 func (c *Compiled) Since(last *Compiled) (before, after Tables) {
 	before, after = last.Tables, c.Tables
 	before.Vifs, after.Vifs = differing(last.Vifs, c.Vifs)
 	before.Nexthops, after.Nexthops = differing(last.Nexthops, c.Nexthops)
-	for _, all := range []map[uint32]layout.Nexthop{last.Nexthops, c.Nexthops} {
-		for id, n := range all {
-			if n.Type != layout.Encap {
-				continue
-			}
-			if before.hasAny(id, n) || after.hasAny(id, n) {
-				restore(id, last.Nexthops, before.Nexthops)
-				restore(id, c.Nexthops, after.Nexthops)
-				restore(n.Oif, last.Vifs, before.Vifs)
-				restore(n.Oif, c.Vifs, after.Vifs)
-			}
-		}
-	}
+	changed := map[uint32]bool{} // by ifindex
+	before.addDevices(changed)
+	after.addDevices(changed)
+	before.addVifs(last.Tables, changed)
+	after.addVifs(c.Tables, changed)
 	before.Routes, after.Routes = differing(last.Routes, c.Routes)
 	before.Bridge, after.Bridge = differing(last.Bridge, c.Bridge)
 	before.Senders, after.Senders = differing(last.Senders, c.Senders)
@@ -263,17 +255,29 @@ func (c *Compiled) addPlace(t *Tables, at place) {
 	}
 }
 
-// hasAny reports whether tables have a nexthop or its vif.
-func (t *Tables) hasAny(id uint32, n layout.Nexthop) bool {
-	_, nexthop := t.Nexthops[id]
-	_, vif := t.Vifs[n.Oif]
-	return nexthop || vif
+// addDevices adds the ifindexes of the vifs in t, and of the vifs to which nexthops in t lead.
+func (t *Tables) addDevices(ifindexes map[uint32]bool) {
+	for i := range t.Vifs {
+		ifindexes[i] = true
+	}
+	for _, n := range t.Nexthops {
+		if n.Type == layout.Encap {
+			ifindexes[n.Oif] = true
+		}
+	}
 }
 
-// restore copies the entry of a key, if there is one.
-func restore[K comparable, V any](key K, from, to map[K]V) {
-	if v, has := from[key]; has {
-		to[key] = v
+// addVifs copies the vifs with these ifindexes, and the nexthops that lead to them, from another set of tables to t.
+func (t *Tables) addVifs(from Tables, ifindexes map[uint32]bool) {
+	for i := range ifindexes {
+		if v, has := from.Vifs[i]; has {
+			t.Vifs[i] = v
+		}
+	}
+	for id, n := range from.Nexthops {
+		if n.Type == layout.Encap && ifindexes[n.Oif] {
+			t.Nexthops[id] = n
+		}
 	}
 }
 

@@ -48,15 +48,20 @@ func TestChangesGiveTheTablesOfAWholeCompile(t *testing.T) {
 				before, after := compiled.Since(written)
 				routes, bridge, senders := changed(tables.Routes, before.Routes, after.Routes), changed(tables.Bridge, before.Bridge, after.Bridge), changed(tables.Senders, before.Senders, after.Senders)
 				vifs, nexthops := changed(tables.Vifs, before.Vifs, after.Vifs), changed(tables.Nexthops, before.Nexthops, after.Nexthops)
-				for _, part := range []Tables{before, after} {
+				for i, part := range []Tables{before, after} {
+					for id, n := range []*Compiled{written, compiled}[i].Nexthops {
+						if _, has := part.Vifs[n.Oif]; n.Type == layout.Encap && has && part.Nexthops[id] != n {
+							t.Fatalf("seed %d: the result of Since has the vif of device %d, but not nexthop %d, which leads to it", seed, n.Oif, id)
+						}
+					}
 					for ifindex, v := range part.Vifs {
 						if part.Nexthops[v.Nexthop].Oif != ifindex {
-							t.Fatalf("seed %d: the changes have vif %+v without its nexthop", seed, v)
+							t.Fatalf("seed %d: the result of Since has vif %+v, but not its nexthop", seed, v)
 						}
 					}
 					for id, n := range part.Nexthops {
 						if n.Type == layout.Encap && part.Vifs[n.Oif].ID != n.Vif {
-							t.Fatalf("seed %d: the changes have nexthop %d, %+v, without its vif", seed, id, n)
+							t.Fatalf("seed %d: the result of Since has nexthop %d, %+v, but not the vif to which it leads", seed, id, n)
 						}
 					}
 				}
@@ -71,7 +76,7 @@ func TestChangesGiveTheTablesOfAWholeCompile(t *testing.T) {
 			}
 			if r.IntN(4) == 0 {
 				if d := cmp.Diff(whole.All(), reconnected(t, s, node, facts, ids, r).All(), cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})); d != "" {
-					t.Fatalf("seed %d: -whole +reconnected\n%s", seed, d)
+					t.Fatalf("seed %d: -Compile +Reconnect\n%s", seed, d)
 				}
 			}
 			if n := compiled.RouteCount(); n != len(tables.Routes) {
@@ -87,7 +92,7 @@ func TestChangesGiveTheTablesOfAWholeCompile(t *testing.T) {
 	}
 }
 
-// reconnected compiles a state as if some ports had other devices, and then gives the ports their devices.
+// reconnected calls Compile with other devices for some of the ports, and then Reconnect with the real ones.
 func reconnected(t *testing.T, s model.State, node string, facts Facts, ids *IDs, r *rand.Rand) *Compiled {
 	t.Helper()
 	assumed := facts
@@ -120,7 +125,7 @@ func TestAllNexthopsFollowTheirDevice(t *testing.T) {
 	for range 10 {
 		got := reconnected(t, s, "a", facts, ids, r)
 		if d := cmp.Diff(want.All(), got.All(), cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})); d != "" {
-			t.Fatalf("-whole +reconnected\n%s", d)
+			t.Fatalf("-Compile +Reconnect\n%s", d)
 		}
 	}
 	s.Settings.FlowExport.Collector = model.Collector{AddrPort: netip.MustParseAddrPort("192.0.2.9:4739")}
@@ -129,23 +134,39 @@ func TestAllNexthopsFollowTheirDevice(t *testing.T) {
 	for id, n := range exporting.Nexthops {
 		if n.Type == layout.Encap {
 			if nexthops++; want.Nexthops[id] != n {
-				t.Errorf("nexthop %d is %+v with flow export, and was %+v", id, n, want.Nexthops[id])
+				t.Errorf("nexthop %d is %+v with flow export; want no change from %+v", id, n, want.Nexthops[id])
 			}
 		}
 	}
 	_, after := exporting.Since(want)
 	for id, n := range after.Nexthops {
 		if after.Vifs[n.Oif].ID != n.Vif {
-			t.Errorf("the change has nexthop %d without its vif", id)
+			t.Errorf("the result of Since has nexthop %d, but not the vif to which it leads", id)
 		}
 		nexthops--
 	}
 	if nexthops != 0 || len(after.Nexthops) < 2 {
-		t.Errorf("the change of all vifs has %d nexthops; %d are missing", len(after.Nexthops), nexthops)
+		t.Errorf("all vifs have changed, and the result of Since has %d nexthops that lead to vifs; %d are missing, and at least 2 must be there", len(after.Nexthops), nexthops)
+	}
+	for id, n := range want.Nexthops {
+		if n.Type != layout.Encap {
+			continue
+		}
+		former := *want
+		former.Nexthops = maps.Clone(want.Nexthops)
+		delete(former.Nexthops, id)
+		before, after := want.Since(&former)
+		for other, o := range want.Nexthops {
+			_, had := before.Nexthops[other]
+			_, has := after.Nexthops[other]
+			if leads := o.Type == layout.Encap && o.Oif == n.Oif; had != (leads && other != id) || has != leads {
+				t.Errorf("nexthop %d is new and leads to device %d: nexthop %d, to device %d, is in the former result of Since: %v, in the new one: %v", id, n.Oif, other, o.Oif, had, has)
+			}
+		}
 	}
 }
 
-// Tables are not used with a port that has no device, or with an id that does not fit.
+// Reconnect refuses if a port has no device, or an id exceeds its limit: Compile then leaves out the port, or returns an error.
 func TestTablesAreNotReconnectedWhereCompileDecidesOtherwise(t *testing.T) {
 	s := translating()
 	facts := factsFor(s, "a", nil)
@@ -175,7 +196,7 @@ func TestTablesAreNotReconnectedWhereCompileDecidesOtherwise(t *testing.T) {
 		"vifs limit":     {facts.Ports, Limits{Vifs: vifs - 1}, false},
 	} {
 		if got := c.Reconnect(facts.Ports, is.ports, is.limits); got != is.want {
-			t.Errorf("%s: reconnected %v, want %v", name, got, is.want)
+			t.Errorf("%s: Reconnect returns %v, want %v", name, got, is.want)
 		}
 	}
 }

@@ -57,21 +57,22 @@ func (c *compiler) localPort(p *model.Port, n *network) {
 	}
 }
 
-// vif returns a port's vif with the values that depend on its device.
+// vif returns v with the fields that depend on the port's device set.
 func (f PortFact) vif(v layout.Vif) layout.Vif {
 	v.Flags = v.Flags&^layout.VifNetkit | layout.If[uint16](f.Netkit, layout.VifNetkit)
 	return v
 }
 
-// nexthop returns a nexthop of the vif with the values that depend on the device.
+// nexthop returns n, which leads to the port's vif, with the fields that depend on the port's device set.
 func (f PortFact) nexthop(n layout.Nexthop) layout.Nexthop {
 	n.Oif, n.Flags = f.Ifindex, n.Flags&^layout.NexthopPeer|layout.If[uint8](f.Peer, layout.NexthopPeer)
 	return n
 }
 
-// Reconnect changes the devices of ports in c. was is Facts.Ports of the call of Compile, and is has the
-// same ports with their devices. Then c equals the result of Compile with is and the limits. If Compile must run
-// instead, Reconnect returns false and changes nothing: a port has no device, or an id exceeds its limit.
+// Reconnect changes the devices of ports in the tables of c, which Compile made with other devices. was has the ports'
+// devices as Compile got them in Facts.Ports, and is has the new devices of the same ports. Afterwards c is equal to the result
+// of a call of Compile with the new devices and with these limits. Reconnect returns false and changes nothing if a port has no device in one of
+// the two, or if an id exceeds its limit: the caller must then call Compile.
 func (c *Compiled) Reconnect(was, is map[string]PortFact, limits Limits) bool {
 	if len(was) != len(is) {
 		return false

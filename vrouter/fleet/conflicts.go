@@ -38,7 +38,7 @@ func (p *storedPort) name() string {
 	return p.Name
 }
 
-// hasKey reports whether key is the port's key.
+// hasKey reports whether key is the key of p.
 func (p *storedPort) hasKey(key string) bool {
 	port := p.Port()
 	return hasKey(&port, key)

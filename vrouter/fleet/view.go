@@ -288,7 +288,7 @@ func (v *View) forget(p place, t *Touched) {
 
 // decodedPort is the value of a port's key, or the reason why it cannot be used.
 type decodedPort struct {
-	at   *model.Place // of the key; nil: the key is not a port's
+	at   *model.Place // network and node in the key; nil if the key is not that of a port
 	port *storedPort
 	err  error
 }
@@ -318,10 +318,11 @@ func decodePort(e store.Entry, at *model.Place) (*storedPort, error) {
 	return &storedPort{p.Compact(at), e.Created, e.Revision}, nil
 }
 
-// decoding has memory for the ports that decodePort decodes.
+// decoding keeps the memory of decoded ports for the next call of decodePort, which copies what it needs from them.
 var decoding = sync.Pool{New: func() any { return new(model.Port) }}
 
-// keepPort adds a port at the next call of resolve. The port then shares its place with the other ports of the place.
+// keepPort keeps a port, which the next call of resolve adds to the copy. The port gets the Place of the ports of its
+// network and node that the copy already has.
 func (v *View) keepPort(p *storedPort) error {
 	if created, is := v.listed[p.Network][p.Node]; !is || p.created < created {
 		return fmt.Errorf("port %q is older than the key %s, or that key is missing", p.Name, place{p.Node, p.Network}.key())

@@ -2,7 +2,8 @@ package model
 
 import "net/netip"
 
-// CompactPort is a Port in less memory, for copies of the state with very many ports. It is read-only.
+// CompactPort has the fields of a Port and needs less memory: an agent can have 100,000 ports of other nodes. It must not be
+// changed, because several compact ports share a Place and a PortDetails.
 type CompactPort struct {
 	Name string `json:"name"`
 	*Place
@@ -12,14 +13,14 @@ type CompactPort struct {
 	*PortDetails
 }
 
-// Place is a network on a node. The compact ports of a place share it.
+// Place names a network and a node. All compact ports of this network on this node point to one Place.
 type Place struct {
 	Network string `json:"network"`
 	Node    string `json:"node"`
 }
 
-// PortDetails are the fields of a Port that few ports of a large state have. Compact ports without
-// them share one value.
+// PortDetails has the fields that are empty in most ports. All compact ports in which they are empty point to one
+// PortDetails.
 type PortDetails struct {
 	Floating     []netip.Addr   `json:"floating,omitempty"`
 	Attach       Attachment     `json:"attach"`
@@ -34,8 +35,8 @@ type PortDetails struct {
 
 var noDetails PortDetails
 
-// Compact returns a port at a place, which must have the port's network and node. The results share the
-// slices of p.
+// Compact returns p as a compact port that points to at, which must have the network and the node of p. The slices of
+// the result are those of p.
 func (p *Port) Compact(at *Place) CompactPort {
 	c := CompactPort{p.Name, at, p.MAC, p.NATSlot, p.IPs, &noDetails}
 	if !c.Port().Equal(*p) {
@@ -44,7 +45,7 @@ func (p *Port) Compact(at *Place) CompactPort {
 	return c
 }
 
-// Port returns the port with all fields. It shares the slices of c.
+// Port returns c as a Port. The slices of the result are those of c.
 func (c *CompactPort) Port() Port {
 	return Port{
 		Name: c.Name, Network: c.Network, Node: c.Node, MAC: c.MAC, NATSlot: c.NATSlot, IPs: c.IPs, Floating: c.Floating, Attach: c.Attach, Policies: c.Policies,

@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// TestACompactPortHasAllFields sets one field of a port after another. The fields must stay, also in the JSON text.
+// The test fills in one field of a port at a time. Port().Compact().Port() must keep its value, and the JSON texts of the two kinds of ports must be equal.
 func TestACompactPortHasAllFields(t *testing.T) {
 	a, prefix := netip.MustParseAddr("10.0.0.1"), netip.MustParsePrefix("10.9.0.0/16")
 	all := Port{
@@ -24,7 +24,7 @@ func TestACompactPortHasAllFields(t *testing.T) {
 		reflect.ValueOf(&p).Elem().Field(i).Set(reflect.ValueOf(all).Field(i))
 		c := p.Compact(&Place{p.Network, p.Node})
 		if got := c.Port(); !reflect.DeepEqual(got, p) {
-			t.Errorf("with %s the compact port is %+v, want %+v", field, got, p)
+			t.Errorf("with the field %s filled in, the compact port has %+v, want %+v", field, got, p)
 		}
 		text, err := json.Marshal(&c)
 		var read Port
@@ -32,7 +32,7 @@ func TestACompactPortHasAllFields(t *testing.T) {
 			err = json.Unmarshal(text, &read, json.RejectUnknownMembers(true))
 		}
 		if err != nil || !reflect.DeepEqual(read, p) {
-			t.Errorf("with %s the text is %s (%v), want that of %+v", field, text, err, p)
+			t.Errorf("with the field %s filled in, the JSON text of the compact port is %s (error %v), want the text of %+v", field, text, err, p)
 		}
 	}
 }

@@ -185,7 +185,7 @@ func (k Kept) save(path string, what any) error {
 	})
 }
 
-// saveText is save of an object that is encoded already.
+// saveText writes the JSON text of an object into a file, as save does.
 func (k Kept) saveText(path string, text []byte) error {
 	return k.write(path, func(w io.Writer) error {
 		_, err := w.Write(text)

@@ -45,7 +45,8 @@ func (r *Reconciler) try(next *Desired, partial bool) (*trial, error) {
 	return &trial{assumed, compiled}, nil
 }
 
-// trial has tables of a state that is not the desired state yet, and the facts that try assumed.
+// trial is the result of try: the tables of a state that may become the desired state, and the facts from which they were
+// compiled. For a port without a device, the facts have an assumed one.
 type trial struct {
 	facts *facts
 	*fib.Compiled
@@ -136,7 +137,7 @@ func NoSuchNode(node string, s model.State) error {
 // ifindexes of real devices.
 const assumedDevice = 1 << 30
 
-// assume returns the facts of the last pass as if every port had its device.
+// assume returns the facts of the last pass, with an assumed device for each port that has none.
 func (r *Reconciler) assume(want *Desired) (*facts, error) {
 	self, _ := want.Self()
 	fabric, _, err := r.fabric(netdev.NewDevices(r.space), self, true)

@@ -111,7 +111,7 @@ func (d *Desired) known(former *Desired, different map[string]bool, check map[*m
 			points[at] = true
 		}
 	}
-	known := make([]model.Port, 0, len(former.Ports)+len(check)) // merged adds those of check
+	known := make([]model.Port, 0, len(former.Ports)+len(check)) // capacity for the ports of check, which merged adds
 	for i := range former.Ports {
 		p := &former.Ports[i]
 		if different[p.Name] {
@@ -162,11 +162,12 @@ func (d *Desired) omit(check []*model.CompactPort, known []model.Port) {
 	}
 }
 
-// merged returns the ports of two lists of this node in the order of ComparePorts. It may change a.
+// merged returns the ports of two sorted lists as one list, in the order of ComparePorts. All ports are on this node. merged may write into
+// the memory of a.
 func merged(a, b []model.Port) []model.Port {
 	n := len(a)
 	all := slices.Grow(a, len(b))[:n+len(b)]
-	for i := len(b) - 1; i >= 0; i-- { // from the end, so that each port of a moves once
+	for i := len(b) - 1; i >= 0; i-- { // from the end of the list, so that each port of a is moved at most once
 		at, _ := slices.BinarySearchFunc(a[:n], &b[i], func(q model.Port, p *model.Port) int {
 			return cmp.Or(cmp.Compare(q.Network, p.Network), cmp.Compare(q.Name, p.Name))
 		})

@@ -64,7 +64,7 @@ func (f *facts) equal(older facts) bool {
 	return maps.Equal(f.ports, older.ports) && f.equalButPorts(older)
 }
 
-// equalButPorts is like equal, but does not compare the ports' devices.
+// equalButPorts is like equal, but the devices of the ports may differ.
 func (f *facts) equalButPorts(older facts) bool {
 	f.ways = make(map[pair]netdev.Way, len(older.ways))
 	for key := range older.ways {

@@ -48,8 +48,8 @@ type Pass struct {
 	Fabric   []FabricDevice
 	facts    facts
 	*fib.Compiled
-	tried    *trial
-	compiled bool // Compiled belongs to the desired state and facts of this pass
+	tried    *trial // nil: try was not called for the desired state
+	compiled bool   // Compiled belongs to the desired state and facts of this pass
 	renewing time.Duration
 	merges   bool // GRODevice exists
 	changes  datapath.Changes
@@ -94,7 +94,7 @@ func (p *Pass) reasons() string {
 // Pass makes a pass.
 func (r *Reconciler) Pass(why Cause) { r.passOver(why, nil) }
 
-// passOver makes a pass and returns it. tried is the result of try for the desired state; nil: none.
+// passOver makes a pass and returns it. tried is the result of try for the desired state, or nil if try was not called.
 func (r *Reconciler) passOver(why Cause, tried *trial) *Pass {
 	if r.ended {
 		r.looked = time.Now()
@@ -248,7 +248,7 @@ func (p *Pass) connect() {
 }
 
 // compile derives the tables from the desired state and the facts. If both are unchanged,
-// it reuses the tables of the last pass, or those of try.
+// it reuses the tables of the last pass. If try has compiled this state from the same facts, compile reuses those tables.
 func (p *Pass) compile() {
 	last := p.r.Last
 	p.facts.find(p.Devices, p.under)

@@ -137,7 +137,7 @@ func (r *Reconciler) Adopt(next *Desired) error {
 	return p.limit
 }
 
-// passFor makes a state the desired state and makes a pass. tried is the result of try for the state; nil: none.
+// passFor makes a state the desired state and makes a pass. tried is the result of try for this state, or nil if try was not called.
 func (r *Reconciler) passFor(want *Desired, tried *trial) *Pass {
 	r.Want = want
 	r.Generation++
