@@ -56,7 +56,7 @@ func Lower() {
 const autogroup = "/proc/self/autogroup"
 
 // RaiseSession calls Raise. If this process is the leader of its session, RaiseSession also gives the session the highest priority.
-// Otherwise the process can wait half a second for a CPU on which programs of many sessions run: each job of fio is a session.
+// Without that, the process can wait half a second for a CPU on which programs of many sessions run. (Each job of fio has its own session.)
 // All processes of the session get this priority, so programs that this process starts must be in other sessions (package child
 // does this). If the leader is another process, such as a shell, the session's priority does not change. Call restore before
 // the next call of RaiseSession.

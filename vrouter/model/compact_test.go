@@ -8,7 +8,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// The test fills in one field of a port at a time. Port().Compact().Port() must keep its value, and the JSON texts of the two kinds of ports must be equal.
+// The test fills in one field of a port at a time. The field must be in the compact port, and in a port that is read from
+// the JSON text of the compact port.
 func TestACompactPortHasAllFields(t *testing.T) {
 	a, prefix := netip.MustParseAddr("10.0.0.1"), netip.MustParsePrefix("10.9.0.0/16")
 	all := Port{
@@ -32,7 +33,7 @@ func TestACompactPortHasAllFields(t *testing.T) {
 			err = json.Unmarshal(text, &read, json.RejectUnknownMembers(true))
 		}
 		if err != nil || !reflect.DeepEqual(read, p) {
-			t.Errorf("with the field %s filled in, the JSON text of the compact port is %s (error %v), want the text of %+v", field, text, err, p)
+			t.Errorf("with the field %s filled in, the JSON text of the compact port is %s, which reads as %+v (error %v); want %+v", field, text, read, err, p)
 		}
 	}
 }
