@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"windtunnel/lab/suite"
 )
@@ -223,13 +222,6 @@ func TestContrailWindowsHasTheDocumentsArguments(t *testing.T) {
 			if w.Buffer != 128<<10 || w.NoDelay || w.ReceiveBuffer != 2<<20 {
 				t.Errorf("%s: %+v", s.ID, w)
 			}
-		}
-		want := 15 * time.Second
-		if w.Kind == suite.UDPStream || w.Kind == suite.UDPRR {
-			want = 5 * time.Second // the document has no results for UDP
-		}
-		if s.Timing.Duration != want {
-			t.Errorf("%s takes %v, want %v", s.ID, s.Timing.Duration, want)
 		}
 	}
 	if s := scenario(t, p, "bridge/stream-4-containers"); s.Pairs != 2 || s.Workload.Streams != 1 {
