@@ -132,8 +132,8 @@ var all = []line{
 	{name: "flannel, UDP", group: "flannel-udp"},
 	{name: "EVPN", group: "evpn"},
 	{name: "Docker overlay", group: "docker-overlay"},
-	{name: "Open vSwitch, VXLAN", group: "ovs-vxlan"},
-	{name: "WireGuard", group: "wireguard"},
+	{name: "Open vSwitch in user space, VXLAN", group: "ovs-vxlan"},
+	{name: "wireguard-go", group: "wireguard"},
 	{name: "Weave", group: "weave"},
 }
 
@@ -152,7 +152,7 @@ var packets = []grid{{
 	corner: "system", sorted: true,
 	lines: slices.Concat(all, []line{
 		{name: "vrouter, MPLS over GRE", group: "vrouter-mpls-gre"},
-		{name: "Open vSwitch, GRE", group: "ovs-gre"},
+		{name: "Open vSwitch in user space, GRE", group: "ovs-gre"},
 	}),
 	columns: []column{
 		{"64 bytes", "", "udp-64", sample.DatagramsReceived, ""},
