@@ -30,9 +30,9 @@ type Process struct {
 	left bool // it ended, but children in its process group did not
 }
 
-// Command returns a command whose messages are in English. The program runs in a new session, for two reasons. Ctrl-C does not
-// end it, so the lab can first remove what it made. And it does not get the priority of this program's
-// session (priority.RaiseSession). When ctx ends, the program and its children are killed.
+// Command returns a command for a program that prints messages in English and runs in a new session. Ctrl-C in the terminal does
+// not end programs of other sessions, so the lab ends this program after its own cleanup. The new session also does not get
+// the priority of the lab's session (priority.RaiseSession). When ctx ends, the program and its children are killed.
 func Command(ctx context.Context, argv []string, env ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = append(append(os.Environ(), "LC_ALL=C"), env...)

@@ -51,15 +51,16 @@ func Lower() {
 	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, normal) // a lower priority is always allowed
 }
 
-// autogroup is the file with the nice value of this process's session: "/autogroup-25 nice 0". If kernel.sched_autogroup_enabled is 1, the kernel
-// divides the time of a CPU among sessions by these values, and then among the threads of a session by the threads' own nice values (sched(7)).
+// autogroup is a file that contains the nice value of this process's session, as in "/autogroup-25 nice 0". If
+// kernel.sched_autogroup_enabled is 1, the kernel first divides the time of a CPU among sessions by these values. Then it divides the
+// time of a session among the session's threads by the threads' nice values (sched(7)).
 const autogroup = "/proc/self/autogroup"
 
 // RaiseSession calls Raise. If this process is the leader of its session, RaiseSession also gives the session the highest priority.
-// Without that, the process can wait half a second for a CPU on which programs of many sessions run. (Each job of fio has its own session.)
-// All processes of the session get this priority, so programs that this process starts must be in other sessions (package child
-// does this). If the leader is another process, such as a shell, the session's priority does not change. Call restore before
-// the next call of RaiseSession.
+// In a session of normal priority, the process can wait half a second for a CPU on which many other sessions run, such as the
+// sessions of fio's jobs. All processes of the session get the highest priority, so programs that this process starts must run in
+// other sessions (see child.Command). If another process, such as a shell, is the leader, the session's priority does
+// not change. Call restore before the next call of RaiseSession.
 func RaiseSession() (restore func()) {
 	lower := Raise()
 	text, err := os.ReadFile(autogroup)

@@ -83,7 +83,7 @@ func TestThePriorityStaysHighUntilTheLastCallerRestoresIt(t *testing.T) {
 	}
 }
 
-// The test starts the test program again, as the leader of a new session, because only a leader's session is raised.
+// RaiseSession only changes the session of a leader, so the test runs the test program again as the leader of a new session.
 func TestARaisedSessionHasTheHighestPriorityAndItsChildrensSessionsDoNot(t *testing.T) {
 	if os.Getenv("RAISE_SESSION") == "" {
 		if _, err := os.Stat(autogroup); err != nil {

@@ -49,8 +49,8 @@ func TestSpreadRatioNeedsThreeBlocksAndSpreads(t *testing.T) {
 	}
 }
 
-// The test simulates runs. If both spreads are equal, the interval must contain 1 in at least 95 % of the runs. If one spread is three times
-// as large as the other, the interval must exclude 1 in most runs.
+// Of simulated runs with two equal spreads, the interval must contain 1 in at least 95 %. Of simulated runs in which one spread is
+// three times the other, the interval must exclude 1 in most.
 func TestIntervalOfASpreadRatioHoldsTheTrueRatio(t *testing.T) {
 	const runs, blocks = 500, 11
 	widened := 0 // number of intervals that were widened to include 1

@@ -128,8 +128,7 @@ func (c *compiler) legs() map[place]leg {
 }
 
 // addTo adds the routes and the bridge entry of a port to t. mac and ips are the port's addresses. In a network that bridges,
-// each route also has the MAC address: the vrouter needs it to answer ARP requests and
-// neighbour solicitations.
+// each route also has the MAC address, with which vrouter answers ARP requests and neighbour solicitations.
 func (l leg) addTo(t *Tables, mac model.MAC, ips []netip.Addr) {
 	if l.unreachable {
 		return
@@ -190,8 +189,8 @@ func (c *Compiled) All() Tables {
 }
 
 // Since compares c with last, an earlier result for the node. It returns the tables of last and of c without the
-// vifs, nexthops, routes, bridge entries, senders and sets that are equal in both. But if a vif or a nexthop that leads to it
-// differs, the results have this vif and all nexthops that lead to it. The other tables are complete.
+// vifs, nexthops, routes, bridge entries, senders and sets that are equal in both. There is one exception: if a vif differs, or a
+// nexthop that leads to it, the results contain the vif and all nexthops that lead to it. The other tables are complete.
 func (c *Compiled) Since(last *Compiled) (before, after Tables) {
 	before, after = last.Tables, c.Tables
 	before.Vifs, after.Vifs = differing(last.Vifs, c.Vifs)

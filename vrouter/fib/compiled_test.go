@@ -51,17 +51,17 @@ func TestChangesGiveTheTablesOfAWholeCompile(t *testing.T) {
 				for i, part := range []Tables{before, after} {
 					for id, n := range []*Compiled{written, compiled}[i].Nexthops {
 						if _, has := part.Vifs[n.Oif]; n.Type == layout.Encap && has && part.Nexthops[id] != n {
-							t.Fatalf("seed %d: the result of Since has the vif of device %d, but not nexthop %d, which leads to it", seed, n.Oif, id)
+							t.Fatalf("seed %d: Since returns the vif of device %d without nexthop %d, which leads to it", seed, n.Oif, id)
 						}
 					}
 					for ifindex, v := range part.Vifs {
 						if part.Nexthops[v.Nexthop].Oif != ifindex {
-							t.Fatalf("seed %d: the result of Since has vif %+v, but not its nexthop", seed, v)
+							t.Fatalf("seed %d: Since returns vif %+v without its nexthop", seed, v)
 						}
 					}
 					for id, n := range part.Nexthops {
 						if n.Type == layout.Encap && part.Vifs[n.Oif].ID != n.Vif {
-							t.Fatalf("seed %d: the result of Since has nexthop %d, %+v, but not the vif to which it leads", seed, id, n)
+							t.Fatalf("seed %d: Since returns nexthop %d, %+v, without the vif to which it leads", seed, id, n)
 						}
 					}
 				}
@@ -92,7 +92,7 @@ func TestChangesGiveTheTablesOfAWholeCompile(t *testing.T) {
 	}
 }
 
-// reconnected calls Compile with other devices for some of the ports, and then Reconnect with the real ones.
+// reconnected calls Compile with invented devices for some of the ports, and then Reconnect with the devices in facts.
 func reconnected(t *testing.T, s model.State, node string, facts Facts, ids *IDs, r *rand.Rand) *Compiled {
 	t.Helper()
 	assumed := facts
@@ -141,12 +141,12 @@ func TestAllNexthopsFollowTheirDevice(t *testing.T) {
 	_, after := exporting.Since(want)
 	for id, n := range after.Nexthops {
 		if after.Vifs[n.Oif].ID != n.Vif {
-			t.Errorf("the result of Since has nexthop %d, but not the vif to which it leads", id)
+			t.Errorf("Since returns nexthop %d without the vif to which it leads", id)
 		}
 		nexthops--
 	}
 	if nexthops != 0 || len(after.Nexthops) < 2 {
-		t.Errorf("all vifs have changed, and the result of Since has %d nexthops that lead to vifs; %d are missing, and at least 2 must be there", len(after.Nexthops), nexthops)
+		t.Errorf("all vifs have changed, so Since must return all nexthops that lead to vifs, at least 2; it returns %d, and %d are missing", len(after.Nexthops), nexthops)
 	}
 	for id, n := range want.Nexthops {
 		if n.Type != layout.Encap {
@@ -160,7 +160,7 @@ func TestAllNexthopsFollowTheirDevice(t *testing.T) {
 			_, had := before.Nexthops[other]
 			_, has := after.Nexthops[other]
 			if leads := o.Type == layout.Encap && o.Oif == n.Oif; had != (leads && other != id) || has != leads {
-				t.Errorf("nexthop %d is new and leads to device %d: nexthop %d, to device %d, is in the former result of Since: %v, in the new one: %v", id, n.Oif, other, o.Oif, had, has)
+				t.Errorf("nexthop %d to device %d was added: Since returns nexthop %d to device %d in the former tables: %v, in the new ones: %v; want %v and %v", id, n.Oif, other, o.Oif, had, has, leads && other != id, leads)
 			}
 		}
 	}

@@ -57,22 +57,22 @@ func (c *compiler) localPort(p *model.Port, n *network) {
 	}
 }
 
-// vif returns v with the fields that depend on the port's device set.
+// vif returns v for the port's device: it sets the fields that differ between devices.
 func (f PortFact) vif(v layout.Vif) layout.Vif {
 	v.Flags = v.Flags&^layout.VifNetkit | layout.If[uint16](f.Netkit, layout.VifNetkit)
 	return v
 }
 
-// nexthop returns n, which leads to the port's vif, with the fields that depend on the port's device set.
+// nexthop returns n, which leads to the port's vif, for the port's device: it sets the fields that differ between devices.
 func (f PortFact) nexthop(n layout.Nexthop) layout.Nexthop {
 	n.Oif, n.Flags = f.Ifindex, n.Flags&^layout.NexthopPeer|layout.If[uint8](f.Peer, layout.NexthopPeer)
 	return n
 }
 
-// Reconnect changes the devices of ports in the tables of c, which Compile made with other devices. was has the ports'
-// devices as Compile got them in Facts.Ports, and is has the new devices of the same ports. Afterwards c is equal to the result
-// of a call of Compile with the new devices and with these limits. Reconnect returns false and changes nothing if a port has no device in one of
-// the two, or if an id exceeds its limit: the caller must then call Compile.
+// Reconnect replaces the devices of ports in the tables of c. was is the value of Facts.Ports with which Compile made c, and is
+// has the new devices of the same ports. After Reconnect, c equals the result of Compile with the new devices and these limits.
+// If a port has no device in was or in is, or if an id exceeds its limit, Reconnect returns false and changes nothing, and the
+// caller must call Compile.
 func (c *Compiled) Reconnect(was, is map[string]PortFact, limits Limits) bool {
 	if len(was) != len(is) {
 		return false

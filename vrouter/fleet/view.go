@@ -318,11 +318,11 @@ func decodePort(e store.Entry, at *model.Place) (*storedPort, error) {
 	return &storedPort{p.Compact(at), e.Created, e.Revision}, nil
 }
 
-// decoding keeps the memory of decoded ports for the next call of decodePort, which copies what it needs from them.
+// decoding keeps Ports that decodePort has decoded and copied, so that the next call can use their memory.
 var decoding = sync.Pool{New: func() any { return new(model.Port) }}
 
-// keepPort keeps a port, which the next call of resolve adds to the copy. The port gets the Place of the ports of its
-// network and node that the copy already has.
+// keepPort stores p until the next call of resolve, which adds p to the copy. If the copy has ports of the same network and node,
+// p then points to their Place.
 func (v *View) keepPort(p *storedPort) error {
 	if created, is := v.listed[p.Network][p.Node]; !is || p.created < created {
 		return fmt.Errorf("port %q is older than the key %s, or that key is missing", p.Name, place{p.Node, p.Network}.key())

@@ -2,8 +2,8 @@ package model
 
 import "net/netip"
 
-// CompactPort has the fields of a Port and needs less memory: an agent can have 100,000 ports of other nodes. It must not be
-// changed, because several compact ports share a Place and a PortDetails.
+// CompactPort has the fields of a Port in less memory, because an agent can store 100,000 ports of other nodes. Do not change the
+// fields of a CompactPort: several compact ports point to the same Place and PortDetails.
 type CompactPort struct {
 	Name string `json:"name"`
 	*Place
@@ -35,8 +35,8 @@ type PortDetails struct {
 
 var noDetails PortDetails
 
-// Compact returns p as a compact port that points to at, which must have the network and the node of p. The slices of
-// the result are those of p.
+// Compact converts p to a CompactPort. The result points to at, which must have the network and the node of p, and uses the
+// slices of p without copying them.
 func (p *Port) Compact(at *Place) CompactPort {
 	c := CompactPort{p.Name, at, p.MAC, p.NATSlot, p.IPs, &noDetails}
 	if !c.Port().Equal(*p) {
@@ -45,7 +45,7 @@ func (p *Port) Compact(at *Place) CompactPort {
 	return c
 }
 
-// Port returns c as a Port. The slices of the result are those of c.
+// Port converts c to a Port. The result uses the slices of c without copying them.
 func (c *CompactPort) Port() Port {
 	return Port{
 		Name: c.Name, Network: c.Network, Node: c.Node, MAC: c.MAC, NATSlot: c.NATSlot, IPs: c.IPs, Floating: c.Floating, Attach: c.Attach, Policies: c.Policies,

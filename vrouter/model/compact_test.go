@@ -8,8 +8,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// The test fills in one field of a port at a time. The field must be in the compact port, and in a port that is read from
-// the JSON text of the compact port.
+// For each field of Port, the test makes a port with only this field and converts it to a compact port. The compact port must
+// have the field's value, and a Port that is decoded from the JSON text of the compact port must have it too.
 func TestACompactPortHasAllFields(t *testing.T) {
 	a, prefix := netip.MustParseAddr("10.0.0.1"), netip.MustParsePrefix("10.9.0.0/16")
 	all := Port{

@@ -17,7 +17,7 @@ const firstNATPort = 1024
 // NATSlot. No other port of the network may have one of them.
 func (p *Port) Addresses() []netip.Addr { return addresses(p.IPs, p.Floating, p.NATSlot) }
 
-// Addresses returns the same as Port.Addresses.
+// Addresses returns the addresses that Port.Addresses returns for the same port.
 func (c *CompactPort) Addresses() []netip.Addr { return addresses(c.IPs, c.Floating, c.NATSlot) }
 
 func addresses(ips, floating []netip.Addr, slot uint16) []netip.Addr {

@@ -10,7 +10,8 @@ import (
 	"windtunnel/lab/agent"
 )
 
-// While an agent meters, its session has the highest priority, so that the agent gets its CPU beside the jobs of fio.
+// An agent that meters must run at once when it has to read a counter, also while the jobs of fio use the same CPU. So its session
+// has the highest priority from MeterStart to MeterStop.
 func TestTheSessionOfAnAgentThatMetersHasTheHighestPriority(t *testing.T) {
 	n := up(t, executor(t), 2, fabric(nil)).nodes[0]
 	file := fmt.Sprintf("/proc/%d/autogroup", n.process.PID())

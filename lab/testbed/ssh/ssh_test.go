@@ -31,8 +31,8 @@ func assertFigures(t *testing.T, s sample.Sample) {
 	if bits := s.Metrics[sample.Throughput]; bits < 150e6 || bits > 250e6 {
 		t.Errorf("%s: throughput %.0f bit/s of a stream of 200 Mbit/s", s.Scenario, bits)
 	}
-	// The devices' counters are not read at exactly the moments at which the tool counts, so in a short trial the ratio can differ
-	// from 1. With the counters of a wrong device it would be about 0 or 2.
+	// The lab reads the devices' counters shortly before or after the tool's measurement starts and ends, so the ratio
+	// of a short trial can differ from 1. If the lab read a wrong device, the ratio would be about 0 or 2.
 	if ratio := s.Metrics[sample.FabricGoodput] / s.Metrics[sample.Throughput]; ratio < 0.75 || ratio > 1.33 {
 		t.Errorf("%s: the devices of the hosts counted %.3f of the throughput", s.Scenario, ratio)
 	}

@@ -45,8 +45,8 @@ func (r *Reconciler) try(next *Desired, partial bool) (*trial, error) {
 	return &trial{assumed, compiled}, nil
 }
 
-// trial is the result of try: the tables of a state that may become the desired state, and the facts from which they were
-// compiled. For a port without a device, the facts have an assumed one.
+// trial is the result of try: the tables of a state that may become the desired state, and the facts from which Compile made the
+// tables. If a port has no device yet, the facts contain an assumed device for it.
 type trial struct {
 	facts *facts
 	*fib.Compiled

@@ -162,8 +162,8 @@ func (d *Desired) omit(check []*model.CompactPort, known []model.Port) {
 	}
 }
 
-// merged returns the ports of two sorted lists as one list, in the order of ComparePorts. All ports are on this node. merged may write into
-// the memory of a.
+// merged returns the ports of two lists of this node as one list. All three lists have the order of ComparePorts. merged can
+// overwrite a.
 func merged(a, b []model.Port) []model.Port {
 	n := len(a)
 	all := slices.Grow(a, len(b))[:n+len(b)]

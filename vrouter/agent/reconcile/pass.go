@@ -248,7 +248,7 @@ func (p *Pass) connect() {
 }
 
 // compile derives the tables from the desired state and the facts. If both are unchanged,
-// it reuses the tables of the last pass. If try has compiled this state from the same facts, compile reuses those tables.
+// it reuses the tables of the last pass. If try has compiled this state from the same facts, it reuses the tables of try.
 func (p *Pass) compile() {
 	last := p.r.Last
 	p.facts.find(p.Devices, p.under)
