@@ -10,7 +10,7 @@ export GOTOOLCHAIN ?= auto
 # -trimpath, clones in other directories share the compiled packages.
 export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS 2>/dev/null) -trimpath)
 
-.PHONY: all help build setup weaver flannel demo test test-all test-bare test-guest test-kubernetes conformance test-race bench bench-kubernetes lint generate dist image dist-test clean go-version root
+.PHONY: all help build packages setup weaver flannel demo test test-all test-bare test-guest test-kubernetes conformance test-race bench bench-kubernetes lint generate dist image dist-test clean go-version root
 
 all: build
 
@@ -54,11 +54,13 @@ demo: root build ## Measure four networks on this machine in about 6 minutes (ro
 	bin/windtunnel run quick
 	bin/windtunnel run quick-overlay --scenario bridge,vrouter-direct,vxlan,vrouter-vxlan
 
+packages:
+	@internal/setup/setup.sh
+
 # The optional programs that the tests and some systems use: Debian's packages of
 # internal/setup/packages.txt, two kernels of Debian for VMs and tests, and Weave and flannel, which no
 # distribution packages. What is there already stays as it is.
-setup: build ## Install the optional programs of tests and systems (root and apt-get; else only says what is missing)
-	@internal/setup/setup.sh
+setup: packages build ## Install the optional programs of tests and systems (root and apt-get; else only says what is missing)
 	@fetch() { ls $$1 >/dev/null 2>&1 || ! command -v apt-get >/dev/null || { echo "setup: windtunnel vm fetch $$3 (a kernel of Debian for VMs and tests)"; env $$2 bin/windtunnel vm fetch $$3 >/dev/null; } || true; }; \
 	fetch '$(KERNEL)' ''; fetch '$(NETKIT)' XDG_CACHE_HOME=$(CACHE)/netkit linux-image-6.12-cloud-amd64
 	@if command -v gcc >/dev/null && [ -e /usr/include/stdlib.h ]; then \
