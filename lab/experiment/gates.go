@@ -71,6 +71,9 @@ func (b *Bench) watchArgs(ctx context.Context, on testbed.Node) (args agent.Watc
 		layout := b.Testbed.Layout()
 		args.Taken = append(append(args.Taken, layout.Wire...), layout.Engine...)
 		args.Processes = append(args.Processes, os.Getpid())
+		if d, ok := b.Testbed.(testbed.Delaying); ok {
+			args.Processes = append(args.Processes, d.LinePIDs()...)
+		}
 	}
 	return args, nil
 }

@@ -71,6 +71,7 @@ type Controlled interface {
 // Delaying is implemented by testbeds with delay lines, which hold the frames of links with a delay.
 type Delaying interface {
 	Delays() delayline.Reading // since the testbed was made
+	LinePIDs() []int           // processes of the delay lines
 }
 
 // Furnished is implemented by testbeds whose endpoints exist before the system is

@@ -60,6 +60,16 @@ func (w *wire) stopLines(how func(*delayline.Process) error) (err error) {
 	return err
 }
 
+// LinePIDs implements testbed.Delaying.
+func (tb *Testbed) LinePIDs() (pids []int) {
+	if tb.wire != nil {
+		for _, p := range tb.wire.lines {
+			pids = append(pids, p.PID())
+		}
+	}
+	return pids
+}
+
 // Delays implements testbed.Delaying.
 func (tb *Testbed) Delays() (r delayline.Reading) {
 	if tb.wire != nil {
