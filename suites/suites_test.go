@@ -40,7 +40,7 @@ func planned(t *testing.T, name string, opts suite.ExpandOptions) *suite.Plan {
 }
 
 func TestEverySuiteHasTheNameOfItsFileAndADescription(t *testing.T) {
-	want := []string{"aa", "agreement", "churn", "cloud-instances", "contrail-windows", "converged", "gateway", "k8s-cni", "loaded-latency", "opencontrail", "overlay-traffic", "overlay", "packets", "quick-overlay", "quick", "steadiness", "sweep", "systems", "tour"}
+	want := []string{"aa", "agreement", "churn", "cloud-instances", "contrail-windows", "converged", "gateway", "k8s-cni", "loaded-latency", "opencontrail", "overlay-traffic", "overlay", "packets", "parity", "quick-overlay", "quick", "steadiness", "sweep", "systems", "tour"}
 	if diff := cmp.Diff(want, Names()); diff != "" {
 		t.Fatalf("names (-want +got):\n%s", diff)
 	}
@@ -189,7 +189,7 @@ func TestSuitesTakeNoLongerThanTheirTimes(t *testing.T) {
 		"quick": 2*time.Minute + 15*time.Second, "quick-overlay": 3 * time.Minute, "overlay": 22 * time.Minute, "overlay-traffic": 26 * time.Minute,
 		"cloud-instances": 2 * time.Hour, "contrail-windows": 80 * time.Minute, "opencontrail": 65 * time.Minute,
 		"packets": 60 * time.Minute, "loaded-latency": 75 * time.Minute,
-		"aa": 2 * time.Minute, "churn": 50 * time.Minute, "gateway": 5 * time.Minute, "k8s-cni": 12 * time.Minute, "agreement": 8 * time.Minute, "converged": 35 * time.Minute, "steadiness": 4 * time.Minute, "sweep": 25 * time.Minute, "tour": 90 * time.Second,
+		"aa": 2 * time.Minute, "parity": 10 * time.Minute, "churn": 50 * time.Minute, "gateway": 5 * time.Minute, "k8s-cni": 12 * time.Minute, "agreement": 8 * time.Minute, "converged": 35 * time.Minute, "steadiness": 4 * time.Minute, "sweep": 25 * time.Minute, "tour": 90 * time.Second,
 	} {
 		p := plan(t, name)
 		if e := p.Estimate(); e <= 0 || e > most {

@@ -40,6 +40,7 @@ type part struct {
 
 var parts = []part{
 	{name: "overlay", suite: []string{"overlay"}, grids: overlay},
+	{name: "parity", suite: []string{"parity"}, grids: parity},
 	{name: "overlay-traffic", suite: []string{"overlay-traffic"}, grids: overlayTraffic},
 	{name: "systems", suite: []string{"systems"}, grids: systems},
 	{name: "packets", suite: []string{"packets", "--trials", "6", "--scenario", scenarios(packets)}, grids: packets},

@@ -83,6 +83,23 @@ var overlay = []grid{
 	},
 }
 
+// parity compares containers with their hosts.
+var parity = []grid{{
+	corner: "over the host",
+	columns: []column{
+		{"one stream", "", "stream", sample.Throughput, "raw"},
+		{"sender CPU per byte", "", "stream", sample.SenderCPUPerByte, "raw"},
+		{"receiver CPU per byte", "", "stream", sample.ReceiverCPUPerByte, "raw"},
+		{"UDP, 64 bytes", "", "udp-64", sample.Throughput, "raw"},
+		{"requests", "", "rr", sample.Transactions, "raw"},
+	},
+	lines: slices.Concat(
+		[]line{{name: "raw", group: "raw"}, {name: "bridge", group: "bridge"}},
+		targets("direct", least(0.95), bound{}, bound{}, least(0.90), least(0.98)),
+		[]line{{name: "vrouter, direct", group: "vrouter-direct"}},
+	),
+}}
+
 // overlayTraffic compares vrouter without a tunnel with the bridge, and a policy with none.
 var overlayTraffic = []grid{{
 	corner: "direct over the bridge", byKind: true,
