@@ -388,7 +388,7 @@ func (r receiver) translatedPacket(b []byte) (f fate, frame []byte, ok bool) {
 		out[9], out[20] = 1, map[byte]byte{128: 8, 129: 0}[rest[0]]
 		pseudo := slices.Concat(ip[8:40], ip[4:6], []byte{0, 58, rest[0], 0}, []byte{^out[20], 0xff})
 		sum := uint32(binary.BigEndian.Uint16(out[22:])) + uint32(sum16(pseudo))
-		binary.BigEndian.PutUint16(out[22:], uint16(sum+sum>>16))
+		binary.BigEndian.PutUint16(out[22:], uint16(sum%0xffff)) // never 0xffff: RFC 1624, section 3
 	}
 	binary.BigEndian.PutUint16(out[10:], ^sum16(out[:20]))
 	f, frame = r.route(network, sender, out)
