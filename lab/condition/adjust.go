@@ -15,7 +15,7 @@ import (
 //
 // Each scenario's slices are regressed, in logarithms, on the distance and the
 // steal at that time. A trial's figures change by the factor by which the
-// median of its slices changes. Steal and changes of the distance no longer
+// mean of its slices changes, because they are means themselves. Steal and changes of the distance no longer
 // discard a trial: their gates become flags. The distance is that of most trials
 // that count then. The regression leaves out trials that failed other gates, and
 // their figures do not change. Adjust returns new samples and does not change the
@@ -68,6 +68,7 @@ func Forgive(s *sample.Sample) {
 
 // slice is one slice of a trial's series.
 type slice struct {
+	seconds    float64
 	kept       bool // the trial's figures include it
 	logs       [3]float64
 	covariates []float64
@@ -85,39 +86,52 @@ func adjust(trials []*sample.Sample, to float64) {
 			x = append(x, p.covariates)
 		}
 	}
-	factors := make([][3]float64, len(trials))
-	for k := range 3 {
+	var levels [3][]float64 // of each slice
+	for k := range levels {
 		var y []float64
 		for _, part := range parts {
 			for _, p := range part {
 				y = append(y, p.logs[k])
 			}
 		}
-		level, err := stats.Adjust(y, x)
-		if err != nil {
+		var err error
+		if levels[k], err = stats.Adjust(y, x); err != nil {
 			return
 		}
-		for i, part := range parts {
-			var now, then []float64
-			for j, p := range part {
-				then = append(then, level[j])
-				if p.kept {
-					now = append(now, p.logs[k])
-				}
-			}
-			level = level[len(part):]
-			a, okA, _ := stats.Median(then)
-			b, okB, _ := stats.Median(now)
-			if factors[i][k] = 1; okA && okB {
-				factors[i][k] = math.Exp(a - b)
+	}
+	next := 0
+	for i, s := range trials {
+		var now, then means
+		for _, p := range parts[i] {
+			then.add(p.seconds, [3]float64{levels[0][next], levels[1][next], levels[2][next]})
+			if next++; p.kept {
+				now.add(p.seconds, p.logs)
 			}
 		}
-	}
-	for i, s := range trials {
-		f := factors[i]
-		Scale(s.Metrics, f[0], f[1]*f[0], f[2]*f[0])
+		if now.seconds > 0 {
+			Scale(s.Metrics, then.of(0)/now.of(0), then.of(1)/now.of(1), then.of(2)/now.of(2))
+		}
 	}
 }
+
+// means has the sums of the rate and of both nodes' CPU over slices.
+type means struct {
+	seconds float64
+	sums    [3]float64
+}
+
+// add adds a slice by its logarithms, as in slice.
+func (m *means) add(seconds float64, logs [3]float64) {
+	m.seconds += seconds
+	for k, log := range logs {
+		if k > 0 {
+			log += logs[0] // CPU per bit, times bits
+		}
+		m.sums[k] += seconds * math.Exp(log)
+	}
+}
+
+func (m *means) of(k int) float64 { return m.sums[k] / m.seconds }
 
 // slicesOf lists the slices of a trial's window: the logarithms of the rate and
 // of both nodes' CPU per bit, with distance and steal as covariates. The
@@ -133,6 +147,7 @@ func slicesOf(s *sample.Sample, to float64) []slice {
 		}
 		const least = 0.1 // percent; the logarithm of 0 does not exist
 		list = append(list, slice{
+			seconds:    p.Seconds,
 			kept:       none || p.LeftOut == "",
 			logs:       [3]float64{math.Log(p.Bits), math.Log(max(p.SenderCPU, least) / p.Bits), math.Log(max(p.ReceiverCPU, least) / p.Bits)},
 			covariates: []float64{farther(inside, i, to), p.Steal / 100},

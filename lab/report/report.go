@@ -43,6 +43,7 @@ func Build(run sample.Run, plan suite.Plan, samples []sample.Sample) *model.Repo
 func build(run sample.Run, plan suite.Plan, samples []sample.Sample) *model.Report {
 	from := verdicts.Source{Run: run, Plan: plan}
 	samples, from.Dirty = figures.Clean(samples)
+	from.Measured = samples
 	for i := range samples {
 		from.Blocks = max(from.Blocks, samples[i].Block+1)
 	}

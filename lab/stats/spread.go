@@ -4,9 +4,6 @@ import (
 	"errors"
 	"math"
 	"slices"
-
-	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // SpreadRatio estimates how much more subject spreads than baseline: the ratio of their coefficients of
@@ -38,8 +35,7 @@ func SpreadRatio(subject, baseline []float64, level float64) (iv Interval, ok bo
 			return Interval{}, false, err
 		}
 	}
-	freedom := float64(n - 1)
-	half := distuv.StudentsT{Sigma: 1, Nu: freedom}.Quantile((1+level)/2) * freedom * stat.StdDev(without, nil) / math.Sqrt(float64(n))
+	half := NewJackknife(without).Half(level)
 	iv = Interval{Median: ratioOf(all), Low: ratioOf(all - half), High: ratioOf(all + half), N: n, Level: level}
 	if iv.Excludes(1) && swapped(subject, baseline, math.Abs(all)) > 1-level {
 		// Just beyond 1: an interval that ends at 1 would confirm the claim that the ratio is at most 1.

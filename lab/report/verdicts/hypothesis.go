@@ -132,12 +132,11 @@ func (b *Judge) lacksFigures(h *suite.Hypothesis, subject string) string {
 // this confidence. It returns the reason if there is none.
 func (b *Judge) hypothesisFigure(h *suite.Hypothesis, subject string, level float64) (quantity.Interval, string) {
 	m, of := sample.Metric(h.Metric), subject+" and "+h.Baseline
-	over, under, _ := Pair(b.Cells[subject], m, b.Cells[h.Baseline], m)
-	estimate := b.ratio
+	figures, by := pair{subject, m, h.Baseline, m}, ratio
 	switch {
 	case h.Over != "":
 		of = subject
-		over, under, _ = Pair(b.Cells[subject], m, b.Cells[subject], sample.Metric(h.Over))
+		figures = pair{subject, m, subject, sample.Metric(h.Over)}
 	case h.Baseline == "":
 		iv, _, err := stats.MedianInterval(b.Cells[subject].Values[m], b.level(level))
 		if err != nil {
@@ -145,14 +144,15 @@ func (b *Judge) hypothesisFigure(h *suite.Hypothesis, subject string, level floa
 		}
 		return quantity.Interval(iv), ""
 	case h.Spread:
-		estimate = b.spread
+		by = spread
 	case h.Difference:
-		estimate = b.difference
+		by = difference
 	}
+	over, _, _ := figures.values(b.Cells)
 	if len(over) == 0 {
 		return quantity.Interval{}, cmp.Or(b.WithoutCommonBlock(subject, h.Baseline), fmt.Sprintf("no block has %s of both %s", m.Label(), of))
 	}
-	e, ok, err := estimate(over, under, level)
+	e, _, ok, err := b.estimate(by, figures, level)
 	if err != nil {
 		return quantity.Interval{}, fmt.Sprintf("%s: there is no ratio of %s, because %v", m.Label(), of, err)
 	}

@@ -20,17 +20,19 @@ type Judge struct {
 	Source
 	Part  int // index in Parts of the part that this report shows
 	Cells map[string]*figures.Cell
-	Rows  []model.Scenario              // in the plan's order
-	pairs map[pairKey]*model.Comparison // by Paired
-	Doubt phrase.Lines                  // notes on gaps and doubts of this run
+	Rows  []model.Scenario                 // in the plan's order
+	pairs map[pair]*model.Comparison       // by Paired
+	left  map[int]map[string]*figures.Cell // by cellsWithout
+	Doubt phrase.Lines                     // notes on gaps and doubts of this run
 }
 
 // Source has the data from which reports are built.
 type Source struct {
-	Run    sample.Run
-	Plan   suite.Plan
-	Parts  [][]sample.Sample // clean samples by CPU distance
-	Blocks int               // number of blocks with a trial
+	Run      sample.Run
+	Plan     suite.Plan
+	Measured []sample.Sample   // clean samples, not adjusted
+	Parts    [][]sample.Sample // clean samples by CPU distance; if the run adjusts its figures, one part with the adjusted samples
+	Blocks   int               // number of blocks with a trial
 	// Dirty maps each scenario to its metrics with a value that is not finite.
 	Dirty map[string][]sample.Metric
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"windtunnel/internal/phrase"
+	"windtunnel/lab/condition"
 	"windtunnel/lab/report/figures"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/quantity"
@@ -21,33 +22,27 @@ const (
 	Power = 0.8
 )
 
-// pairKey is one metric of two scenarios.
-type pairKey struct {
-	subject, baseline string
-	metric            sample.Metric
-}
-
 // Paired compares one metric of two scenarios, over the blocks that both have. All
 // parts of a report share one comparison for each pair and metric. settle sets its
 // verdict. If there is no ratio, Paired returns nil and adds the reason to the doubts.
 func (b *Judge) Paired(subject, baseline string, m sample.Metric) *model.Comparison {
-	key := pairKey{subject, baseline, m}
+	key := pair{subject, m, baseline, m}
 	if known, ok := b.pairs[key]; ok {
 		return known
 	}
 	if b.pairs == nil {
-		b.pairs = make(map[pairKey]*model.Comparison)
+		b.pairs = make(map[pair]*model.Comparison)
 	}
 	b.pairs[key] = nil
-	over, under, blocks := Pair(b.Cells[subject], m, b.Cells[baseline], m)
-	e, ok, err := b.ratio(over, under, stats.Level)
+	over, under, blocks := key.values(b.Cells)
+	e, shared, ok, err := b.estimate(ratio, key, stats.Level)
 	if err != nil {
 		b.Doubt.Say("%s: there is no ratio of %s to %s, because %v.", phrase.Capital(m.Label()), subject, baseline, err)
 	}
 	if !ok || err != nil {
 		return nil
 	}
-	c := &model.Comparison{Subject: subject, Baseline: baseline, Metric: m, Ratio: quantity.Interval(e.Interval), Verdict: model.TooFew, Logs: make(map[int]float64)}
+	c := &model.Comparison{Subject: subject, Baseline: baseline, Metric: m, Ratio: quantity.Interval(e.Interval), Verdict: model.TooFew, Logs: make(map[int]float64), Shared: shared}
 	for i, block := range blocks {
 		c.Logs[block] = math.Log(over[i] / under[i])
 	}
@@ -69,28 +64,73 @@ func (b *Judge) Paired(subject, baseline string, m sample.Metric) *model.Compari
 
 func excludesOne(c *model.Comparison) bool { return stats.Interval(c.Ratio).Excludes(1) }
 
-// ratio estimates over / under with an interval of this confidence. If the plan asks
-// for a precision, the interval is wider, because its width decided when the run ended.
-func (b *Judge) ratio(over, under []float64, level float64) (stats.Estimate, bool, error) {
-	return b.looked(stats.Ratio(over, under, b.level(level)))
+// estimator estimates from pairs of values, and widens its estimate by those without each block.
+type estimator struct {
+	estimate func(over, under []float64, level float64) (stats.Estimate, bool, error)
+	widen    func(e stats.Estimate, without []float64, level float64) (stats.Estimate, float64)
 }
 
-// difference is ratio, but estimates over − under.
-func (b *Judge) difference(over, under []float64, level float64) (stats.Estimate, bool, error) {
-	return b.looked(stats.Difference(over, under, b.level(level)))
-}
+var (
+	ratio      = estimator{stats.Ratio, stats.Estimate.WidenedRatio}
+	difference = estimator{stats.Difference, stats.Estimate.WidenedDifference}
+	spread     = estimator{func(over, under []float64, level float64) (stats.Estimate, bool, error) {
+		iv, ok, err := stats.SpreadRatio(over, under, level)
+		return stats.Estimate{Interval: iv}, ok, err
+	}, stats.Estimate.WidenedRatio}
+)
 
-// spread estimates the ratio of the coefficients of variation of over and under, with an interval of this confidence.
-func (b *Judge) spread(over, under []float64, level float64) (stats.Estimate, bool, error) {
-	iv, ok, err := stats.SpreadRatio(over, under, b.level(level))
-	return b.looked(stats.Estimate{Interval: iv}, ok, err)
-}
-
-func (b *Judge) looked(e stats.Estimate, ok bool, err error) (stats.Estimate, bool, error) {
-	if b.Plan.Stop.Precision > 0 {
-		e = e.AfterLooks()
+// estimate compares the figures of a pair, over the blocks that have both, with an interval of this confidence. If the
+// plan asks for a precision, the interval is wider, because its width decided when the run ended.
+//
+// The adjusted figures of a scenario share the error of its regression. So the interval of a pair of them is at least
+// that of the jackknife over blocks. shared is the p-value of the jackknife, 0 for other figures.
+func (b *Judge) estimate(by estimator, of pair, level float64) (e stats.Estimate, shared float64, ok bool, err error) {
+	level = b.level(level)
+	over, under, blocks := of.values(b.Cells)
+	if e, ok, err = by.estimate(over, under, level); !ok || err != nil {
+		return e, 0, ok, err
 	}
-	return e, ok, err
+	if without := b.without(by, of, over, under, blocks); without != nil {
+		e, shared = by.widen(e, without, level)
+	}
+	if b.Plan.Stop.Precision > 0 {
+		e, shared = e.AfterLooks(), stats.AfterLooks(shared)
+	}
+	return e, shared, true, nil
+}
+
+// without returns the estimates without each block, with figures that are adjusted without it. It returns nil if the
+// pair's figures are not adjusted, or with fewer than 3 blocks.
+func (b *Judge) without(by estimator, of pair, over, under []float64, blocks []int) (estimates []float64) {
+	if !b.Run.Options.Adjusted || len(blocks) < 3 {
+		return nil
+	}
+	adjusted := false
+	for i, block := range blocks {
+		x, y, _ := of.values(b.cellsWithout(block))
+		e, ok, err := by.estimate(x, y, stats.Level)
+		if !ok || err != nil {
+			return nil
+		}
+		estimates = append(estimates, e.Median)
+		adjusted = adjusted || !slices.Equal(x, slices.Concat(over[:i], over[i+1:])) || !slices.Equal(y, slices.Concat(under[:i], under[i+1:]))
+	}
+	if !adjusted {
+		return nil
+	}
+	return estimates
+}
+
+// cellsWithout returns the cells of the report without a block. The others are adjusted again.
+func (b *Judge) cellsWithout(block int) map[string]*figures.Cell {
+	if b.left == nil {
+		b.left = make(map[int]map[string]*figures.Cell)
+	}
+	if b.left[block] == nil {
+		rest := slices.DeleteFunc(slices.Clone(b.Measured), func(s sample.Sample) bool { return s.Block == block })
+		b.left[block] = figures.Group(b.Plan, condition.Adjust(rest, condition.Choice(b.Run.Options.CPUDistance)))
+	}
+	return b.left[block]
 }
 
 // level returns the confidence at which an interval must be computed. It is higher if
@@ -100,6 +140,18 @@ func (b *Judge) level(level float64) float64 {
 		return stats.Looked(level)
 	}
 	return level
+}
+
+// pair is one figure of a subject and one of its baseline, mostly of the same metric.
+type pair struct {
+	subject  string
+	m        sample.Metric
+	baseline string
+	of       sample.Metric
+}
+
+func (p pair) values(cells map[string]*figures.Cell) (over, under []float64, blocks []int) {
+	return Pair(cells[p.subject], p.m, cells[p.baseline], p.of)
 }
 
 // Pair returns the values of m in subject and of of in baseline, and their blocks in ascending

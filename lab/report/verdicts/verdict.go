@@ -53,12 +53,17 @@ func (b *Judge) settle(all []*model.Comparison) {
 			family, logs = append(family, c), append(logs, c.Logs)
 		}
 	}
+	var shared []float64
+	for _, c := range family {
+		shared = append(shared, c.Shared)
+	}
+	shared = stats.Holm(shared)
 	for i, p := range stats.Family(ByBlock(logs)) {
 		c := family[i]
 		if b.Plan.Stop.Precision > 0 {
 			p = stats.AfterLooks(p)
 		}
-		p = max(p, *c.P) // two different tests: the corrected p can be slightly below P
+		p = max(p, shared[i], *c.P) // different tests: the corrected p can be slightly below P
 		if c.Adjusted = &p; excludesOne(c) && p <= Alpha {
 			c.Verdict, c.Distinct = model.Differs, true
 		}

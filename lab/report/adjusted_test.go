@@ -1,0 +1,113 @@
+package report_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
+	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
+)
+
+// unsettled is a machine whose host moves the CPUs apart and together. Far costs a third of the rate.
+type unsettled struct {
+	between, within float64 // probability that the distance changes between two trials, and between two slices
+	trial, slice    float64 // noise of each trial, and of each slice
+	steal           float64 // share of the slices with steal
+	far             bool
+	*rand.Rand
+}
+
+// run returns an adjusted run of systems with these rates. The first one is the baseline.
+func (u *unsettled) run(blocks int, rates ...float64) (sample.Run, suite.Plan, []sample.Sample) {
+	names := []string{"a", "b", "c", "d", "e"}[:len(rates)]
+	run, plan := steps(names...)
+	plan.Ladders, plan.Trials = nil, blocks
+	run.Options.Adjusted, run.Options.CPUDistance = true, "any"
+	for _, n := range names[1:] {
+		plan.Comparisons = append(plan.Comparisons, suite.Comparison{Baseline: "a/stream", Subject: n + "/stream"})
+	}
+	var samples []sample.Sample
+	for block := range blocks {
+		for _, i := range u.Perm(len(names)) {
+			s := sample.Sample{Scenario: names[i] + "/stream", Block: block, Metrics: sample.Metrics{sample.WindowSeconds: 1, sample.CPUDistance: 60}}
+			u.move(u.between)
+			own, bits := rates[i]*math.Exp(u.trial*u.NormFloat64()), 0.0
+			for j := range 10 {
+				u.move(u.within)
+				p := sample.Point{At: float64(j+1) / 10, Seconds: 0.1, Bits: own * math.Exp(u.slice*u.NormFloat64()), SenderCPU: 60, ReceiverCPU: 70, CPUDistance: 60}
+				if u.far {
+					p.CPUDistance, p.Bits = 340, p.Bits*2/3
+				}
+				if u.Float64() < u.steal {
+					p.Steal = float64(10 * (1 + u.IntN(3)))
+					p.Bits *= 1 - p.Steal/100
+				}
+				bits += p.Bits / 10
+				s.Series = append(s.Series, p)
+			}
+			if u.far {
+				s.Metrics[sample.CPUDistance] = 340
+			}
+			s.Metrics.Merge(sample.Metrics{sample.Throughput: bits, sample.SenderCPU: 60, sample.SenderCPUPerByte: 60 * 8e7 / bits})
+			samples = append(samples, s)
+		}
+	}
+	return run, plan, samples
+}
+
+func (u *unsettled) move(probability float64) { u.far = u.far != (u.Float64() < probability) }
+
+// Five names of one system. All trials of a scenario share the error of its regression, so tests that take the adjusted
+// trials as independent claim a difference in a fifth of these runs.
+func TestAdjustedFiguresOfOneSystemSeldomDiffer(t *testing.T) {
+	const runs = 60
+	u := &unsettled{between: 0.25, trial: 0.08, slice: 0.05, Rand: rand.New(rand.NewPCG(3, 4))}
+	claims := 0
+	for range runs {
+		for _, c := range report.Build(u.run(18, 1e10, 1e10, 1e10, 1e10, 1e10)).Comparisons {
+			if c.Verdict == model.Differs {
+				claims++
+				break
+			}
+		}
+	}
+	if claims > runs/10 {
+		t.Errorf("%d of %d runs claim a difference, want about 5 %%", claims, runs)
+	}
+}
+
+// The distance changes within the trials or between them. The interval must hold the true ratio about as often as it claims.
+func TestIntervalsOfAdjustedRatiosHoldTheTrueRatio(t *testing.T) {
+	const runs, truth = 60, 0.7
+	for name, u := range map[string]*unsettled{
+		"changes within trials":  {between: 0.5, within: 0.2, slice: 0.08, steal: 0.2},
+		"changes between trials": {between: 0.25, trial: 0.08, slice: 0.05, steal: 0.2},
+	} {
+		u.Rand = rand.New(rand.NewPCG(7, 11))
+		held := map[sample.Metric]int{}
+		adjusted, plain := 0.0, 0.0 // sums of the intervals' widths
+		for range runs {
+			run, plan, samples := u.run(11, 10e9, truth*10e9)
+			r := report.Build(run, plan, samples)
+			for m, want := range map[sample.Metric]float64{sample.Throughput: truth, sample.SenderCPUPerByte: 1 / truth} {
+				if c := r.Ratio("b/stream", m); c.Ratio.Low <= want && want <= c.Ratio.High {
+					held[m]++
+				}
+			}
+			run.Options.Adjusted = false
+			a, b := r.Ratio("b/stream", sample.Throughput).Ratio, report.Build(run, plan, samples).Ratio("b/stream", sample.Throughput).Ratio
+			adjusted, plain = adjusted+math.Log(a.High/a.Low), plain+math.Log(b.High/b.Low)
+		}
+		for m, n := range held {
+			if share := float64(n) / runs; share < 0.92 {
+				t.Errorf("%s: the interval of %s holds the truth in %.1f %% of runs, want about 95 %%", name, m, 100*share)
+			}
+		}
+		if u.within > 0 && adjusted > 0.5*plain {
+			t.Errorf("%s: adjusted intervals are %.3f wide, the others %.3f: want at most half", name, adjusted/runs, plain/runs)
+		}
+	}
+}
