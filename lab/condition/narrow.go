@@ -55,10 +55,14 @@ func Narrow(ms sample.Metrics, slices []sample.Point) {
 }
 
 // Scale multiplies a trial's rates by bits, and the CPU figures of each node by
-// its factor.
+// its factor. The bits of a trial with a load say nothing about its requests, and those with a pace keep it.
 func Scale(ms sample.Metrics, bits, sender, receiver float64) {
 	scale(ms, bits, sample.Throughput, sample.HostThroughput, sample.SenderThroughput, sample.ReceiverThroughput, sample.ForwardThroughput, sample.ReverseThroughput,
-		sample.Transactions, sample.DatagramsSent, sample.DatagramsReceived, sample.PacketsPerSecond, sample.FabricBits, sample.FabricGoodput)
+		sample.LoadThroughput, sample.DatagramsSent, sample.DatagramsReceived, sample.PacketsPerSecond, sample.FabricBits, sample.FabricGoodput)
+	_, paced := ms[sample.OfferedRequests]
+	if _, loaded := ms[sample.LoadThroughput]; !loaded && !paced {
+		scale(ms, bits, sample.Transactions)
+	}
 	scale(ms, sender, sample.SenderCPU, sample.SenderCores, sample.SenderUserCPU, sample.SenderSystemCPU, sample.SenderSoftirqCPU, sample.SenderIRQCPU,
 		sample.SenderToolCores, sample.SenderGuestCores, sample.SenderNetworkCores)
 	scale(ms, sender/bits, sample.SenderCPUPerByte, sample.SenderCPUPerPacket)
