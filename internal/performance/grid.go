@@ -66,6 +66,14 @@ func (b bound) String() string {
 // within reports whether a value meets the target. Every value meets the zero value.
 func (b bound) within(v float64) bool { return float64(b.side)*(v-b.limit) >= 0 }
 
+// limits lists the limit of a target; none for the zero value.
+func (b bound) limits() []float64 {
+	if b.side == 0 {
+		return nil
+	}
+	return []float64{b.limit}
+}
+
 func least(v float64) bound { return bound{atLeast, v} }
 func most(v float64) bound  { return bound{atMost, v} }
 
@@ -198,7 +206,7 @@ func (g *grid) ratio(r *model.Report, s *model.Scenario, baseline string, m samp
 	}
 	c := r.Comparisons[i]
 	cell := document.Cell{Mark: verdicts.Marks[c.Verdict]}
-	cell.Text, cell.Range = quantity.Scale{By: 1}.Figure(c.Ratio)
+	cell.Text, cell.Range = quantity.Ratio(c.Ratio, target.limits()...)
 	if !target.within(c.Ratio.Median) {
 		cell.Mark = strings.TrimSpace(cell.Mark + " " + missedMark)
 	}

@@ -64,7 +64,7 @@ func (b *session) honesty() error {
 	}
 	within := func(share float64) bool { return share >= 0.01 && share <= 0.09 }
 	b.row(fmt.Sprintf("`aa` %d times: %d tests, p ≤ 0.05 before the correction (the interval excludes 1)", runs, all.tests), "1–9 %", fmt.Sprintf("%d (%.1f %%)", all.alone, 100*all.share(all.alone)), within(all.share(all.alone)))
-	b.row("the same runs: a difference is claimed after the correction", "≤ 9 %", fmt.Sprintf("%d of %d", alarmed, runs), float64(alarmed) <= 0.09*float64(runs))
+	b.row("the same runs: a difference of throughput, transactions or CPU per byte is claimed after the correction", "≤ 9 %", fmt.Sprintf("%d of %d", alarmed, runs), float64(alarmed) <= 0.09*float64(runs))
 	return b.keepNoise(noise)
 }
 

@@ -94,7 +94,7 @@ func bracketed(iv *quantity.Interval) string {
 	}
 	shown := *iv
 	shown.N = max(shown.N, 2) // with one run for each side the ratio still has an interval
-	return quantity.Scale{By: 1}.PrintInterval(shown)
+	return quantity.RatioText(shown)
 }
 
 // tenths prints a fraction as "5.1 %", with more digits where it would read as

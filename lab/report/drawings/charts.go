@@ -148,7 +148,7 @@ func (b *builder) dot(c *model.Comparison) (d document.Dot, ok bool) {
 	d = document.Dot{
 		Subject: c.Subject, Baseline: c.Baseline, Paint: b.paints[c.Subject],
 		Median: c.Ratio.Median, Low: c.Ratio.Low, High: c.Ratio.High, Distinct: c.Distinct,
-		Text: quantity.Scale{By: 1}.PrintInterval(c.Ratio), Mark: markOfComparison(c), Noisy: c.Verdict == model.TooNoisy,
+		Text: quantity.RatioText(c.Ratio), Mark: markOfComparison(c), Noisy: c.Verdict == model.TooNoisy,
 	}
 	d.Label = suite.Group(c.Subject) + " / " + suite.Group(c.Baseline)
 	if !b.oneWorkload(c) {

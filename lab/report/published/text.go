@@ -71,19 +71,12 @@ func PublishedRatioText(c *model.PublishedCell) string {
 	return quantity.Scale{By: 1}.Print(*c.PublishedRatio)
 }
 
-// MeasuredRatioText prints the measured ratio and its interval; "" if there is none. A bound that is not 1 is not printed as 1.
+// MeasuredRatioText prints the measured ratio and its interval; "" if there is none.
 func MeasuredRatioText(c *model.PublishedCell) string {
 	if c.MeasuredRatio == nil {
 		return ""
 	}
-	iv := *c.MeasuredRatio
-	decimals := quantity.Significant(iv.Median)
-	for _, bound := range []float64{iv.Low, iv.High} {
-		if bound != 1 && quantity.Grouped(bound, decimals) == quantity.Grouped(1, decimals) {
-			return quantity.Bracketed(iv, decimals, "", 1)
-		}
-	}
-	return quantity.Scale{By: 1}.PrintInterval(iv)
+	return quantity.RatioText(*c.MeasuredRatio)
 }
 
 // Verdict prints the agreement with its reason, or the reason why there is none.

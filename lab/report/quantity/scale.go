@@ -3,6 +3,7 @@ package quantity
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -62,17 +63,44 @@ func ScaleOfUnit(unit string, values ...float64) Scale {
 // Figure prints an interval in this scale. The median has three significant digits,
 // and the bounds have the same decimals. If the bounds would look equal, all have one
 // decimal more. bounds is "" if there is only one trial.
-func (s Scale) Figure(iv Interval) (median, bounds string) {
-	m, low, high := s.three(iv.Median), s.three(iv.Low), s.three(iv.High)
-	d := Significant(m)
-	if s.Unit == "%" && s.By == 1 {
-		d = min(d, 1) // CPU has no more precision
-	} else if high > low && Grouped(low, d) == Grouped(high, d) {
+func (s Scale) Figure(iv Interval) (median, bounds string) { return s.figure(iv, s.decimals(iv)) }
+
+// Ratio prints a ratio like Figure, but adds decimals: a bound that is not 1 does not print as 1, and no value prints
+// like a limit from which it differs.
+func Ratio(iv Interval, limits ...float64) (median, bounds string) {
+	s := Scale{By: 1}
+	d := s.decimals(iv)
+	misread := func(v float64, limits ...float64) bool {
+		return slices.ContainsFunc(limits, func(limit float64) bool { return reads(v, limit, math.Pow10(-d)) })
+	}
+	for d < 6 && (misread(iv.Low, 1) || misread(iv.High, 1) || misread(iv.Median, limits...) || misread(iv.Low, limits...) || misread(iv.High, limits...)) {
 		d++
 	}
-	median = Grouped(m, d)
+	return s.figure(iv, d)
+}
+
+// RatioText prints a ratio as "0.951 [0.940, 0.962]".
+func RatioText(iv Interval) string {
+	median, bounds := Ratio(iv)
+	return strings.TrimSpace(median + " " + bounds)
+}
+
+// decimals returns the decimals of Figure.
+func (s Scale) decimals(iv Interval) int {
+	d, low, high := Significant(s.three(iv.Median)), s.three(iv.Low), s.three(iv.High)
+	if s.Unit == "%" && s.By == 1 {
+		return min(d, 1) // CPU has no more precision
+	}
+	if high > low && Grouped(low, d) == Grouped(high, d) {
+		d++
+	}
+	return d
+}
+
+func (s Scale) figure(iv Interval, decimals int) (median, bounds string) {
+	median = Grouped(s.three(iv.Median), decimals)
 	if iv.N > 1 {
-		bounds = "[" + Grouped(low, d) + ", " + Grouped(high, d) + "]"
+		bounds = "[" + Grouped(s.three(iv.Low), decimals) + ", " + Grouped(s.three(iv.High), decimals) + "]"
 	}
 	return median, bounds
 }

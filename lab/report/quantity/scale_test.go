@@ -1,8 +1,10 @@
 package quantity_test
 
 import (
+	"strings"
 	"testing"
 
+	"windtunnel/internal/must"
 	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
 )
@@ -42,5 +44,25 @@ func TestPrintPutsTheUnitWhereItBelongs(t *testing.T) {
 		if got := quantity.ScaleOf(c.metric, c.v).Print(c.v); got != c.want {
 			t.Errorf("%s %v is %q, want %q", c.metric, c.v, got, c.want)
 		}
+	}
+}
+
+// A ratio must not contradict its sign or its target.
+func TestARatioDoesNotReadAsALimitThatItIsNot(t *testing.T) {
+	for _, c := range []struct {
+		iv     quantity.Interval
+		limits []float64
+		want   string
+	}{
+		{quantity.Interval{Median: 1.06, Low: 1.0031, High: 1.10, N: 9}, nil, "1.060 [1.003, 1.100]"},
+		{quantity.Interval{Median: 1.06, Low: 0.9969, High: 1.10, N: 9}, nil, "1.060 [0.997, 1.100]"},
+		{quantity.Interval{Median: 1.22, Low: 1, High: 1.4, N: 9}, nil, "1.22 [1.00, 1.40]"},
+		{quantity.Interval{Median: 1.001, Low: 0.96, High: 1.04, N: 9}, nil, "1.00 [0.96, 1.04]"},
+		{quantity.Interval{Median: 0.97963, Low: 0.95, High: 0.9997, N: 12}, []float64{0.98}, "0.9796 [0.9500, 0.9997]"},
+		{quantity.Interval{Median: 1.0335, Low: 1.01, High: 1.06, N: 12}, []float64{1.03}, "1.034 [1.010, 1.060]"},
+		{quantity.Interval{Median: 1.0335, Low: 1.01, High: 1.06, N: 1}, nil, "1.03"},
+	} {
+		median, bounds := quantity.Ratio(c.iv, c.limits...)
+		must.Equal(t, c.want, strings.TrimSpace(median+" "+bounds))
 	}
 }

@@ -87,7 +87,7 @@ func ratioColumns(r *model.Report, rows []*model.Scenario, m sample.Metric) []Co
 		if c == nil {
 			continue
 		}
-		median, bounds := quantity.Scale{By: 1}.Figure(c.Ratio)
+		median, bounds := quantity.Ratio(c.Ratio)
 		ratio.Cells[i] = Cell{Text: median, Range: bounds, Verdict: c.Verdict, Detectable: c.Detectable, Value: c.Ratio.Median, Has: true}
 		_, to.Cells[i].Text, _ = model.Names(c.Subject, c.Baseline)
 		named[to.Cells[i].Text] = true

@@ -66,7 +66,7 @@ func line(g *model.Rung, m sample.Metric) LadderLine {
 		return line
 	}
 	if c.Ratio != nil {
-		line.Ratio, line.Range = quantity.Scale{By: 1}.Figure(*c.Ratio)
+		line.Ratio, line.Range = quantity.Ratio(*c.Ratio)
 	}
 	if c.Share != nil {
 		line.Share = strings.TrimPrefix(quantity.Signed(100**c.Share, 0), "+") + " %"
