@@ -28,6 +28,9 @@ func (m *meters) check(said tool.Measurement) error {
 	}
 	from, to := m.measured(said)
 	if err := contradiction(m.traffic.sample, w.Kind, from, to); err != nil {
+		if w.Kind == suite.TCPStream && w.Streams > 1 && w.ReceiveBuffer == 0 {
+			err = fmt.Errorf("%w. What waits in the sockets of %d receivers has arrived, but is not counted yet: set the workload's receive_buffer, such as 256k", err, w.Streams)
+		}
 		return failed(sample.Invalid, "%s: %w", m.traffic.bench.scenario.tool.Name(), err)
 	}
 	return nil
