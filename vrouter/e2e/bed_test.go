@@ -327,8 +327,12 @@ func (n *node) launch() error {
 	file := n.configFile()
 	writeJSON(n.bed.t, file, n.config)
 	command := append(slices.Clone(n.under), program, "agent", "--config", file)
-	n.agent = exec.Command(command[0], command[1:]...)
-	return startLogged(n.agent, filepath.Join(n.bed.dir, n.name+".log"))
+	agent := exec.Command(command[0], command[1:]...)
+	if err := startLogged(agent, filepath.Join(n.bed.dir, n.name+".log")); err != nil {
+		return err
+	}
+	n.agent = agent
+	return nil
 }
 
 // startLogged starts a process and appends its output to a file. The kernel kills the
