@@ -201,13 +201,14 @@ func (s *runner) report() error {
 	return err
 }
 
-// reportDir returns the directory of the run's report: --out, or out/RUN.
+// reportDir returns the directory of the run's report: --out, or out/RUN. It is out for a run
+// without an ID.
 func (s *runner) reportDir() string {
 	return cmp.Or(s.options.out, filepath.Join("out", s.run.ID))
 }
 
 // makeReportDir makes the directory of a report, and checks that it is writable. It is
-// called before the first trial.
+// called before the run is stored, and before the first trial.
 func makeReportDir(dir string) error {
 	err := os.MkdirAll(dir, 0o755)
 	if err == nil {

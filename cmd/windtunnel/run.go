@@ -367,6 +367,9 @@ func (s *runner) open() error {
 		fmt.Fprint(os.Stderr, why)
 		return exitNothing
 	}
+	if err := makeReportDir(s.reportDir()); err != nil {
+		return err
+	}
 	s.run = sample.Run{
 		Suite: plan.Suite, Title: plan.Title, Name: s.options.name, Note: s.options.note, Started: now, Seed: seed, Status: sample.Running,
 		Options: sample.Options{
@@ -417,6 +420,9 @@ func (s *runner) load(name string) error {
 
 // reopen stores that the loaded run continues.
 func (s *runner) reopen() error {
+	if err := makeReportDir(s.reportDir()); err != nil {
+		return err
+	}
 	s.run.Status, s.run.Options.Hosts = sample.Running, s.options.hosts
 	if s.plan.Matrix != nil {
 		s.run.Skipped = skipLost(s.plan, s.run.Skipped, s.options.lost)

@@ -86,6 +86,24 @@ func TestAResumedRunKeepsItsGatesUnlessAFlagChangesThem(t *testing.T) {
 	}
 }
 
+func TestARunWithoutADirectoryForItsReportIsNotStored(t *testing.T) {
+	store := storeOf(t)
+	stopped := &runner{store: store, plan: &suite.Plan{Suite: "quick"}, run: sample.Run{Status: sample.Stopped}}
+	must.Succeed(t, stopped.create("stopped"))
+	for _, out := range []string{"run_test.go", "run_test.go/x", "/proc/x"} {
+		fresh := &runner{store: store, options: &runOptions{out: out}, plan: must.Get(loadPlan("quick", suite.ExpandOptions{}))(t),
+			machines: &machines{here: true, executor: &netns.Executor{CPUs: []int{0, 1}}, facts: []*probe.Facts{probe.Probe().AssumeRoot()}}}
+		must.Fail(t, fresh.open(), "make the report's directory "+out, "choose another with --out")
+		resumed := &runner{store: store, options: &runOptions{out: out}}
+		must.Succeed(t, resumed.load("stopped"))
+		must.Fail(t, resumed.reopen(), "make the report's directory "+out)
+	}
+	runs := must.Get(store.Runs())(t)
+	if len(runs) != 1 || runs[0].Status != sample.Stopped {
+		t.Errorf("the store has %+v, want only the stopped run", runs)
+	}
+}
+
 func TestAResumedRunRefusesAnotherPlan(t *testing.T) {
 	for _, flags := range [][]string{{"--trials", "9"}, {"--short"}, {"--profile"}, {"--dry-run"}, {"--seed", "1", "--scenario", "raw"}} {
 		cmd := runCommand()
