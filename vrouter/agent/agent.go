@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/netip"
 	"sync"
@@ -65,6 +66,7 @@ type agent struct {
 	bgp      *bgpSessions
 	exporter *ipfix.Exporter
 	lock     *lock
+	socket   fs.FileInfo // of the API, which this agent has bound
 	claim    claim
 
 	snapshot  atomic.Pointer[snapshot]
@@ -113,6 +115,9 @@ func (a *agent) run(ctx context.Context) (err error) {
 	a.config.WorkloadDevice = kind
 	if why != nil {
 		a.log.Info("new ports get veth devices", "reason", why)
+	}
+	if err := removeDeadSocket(a.config.Socket); err != nil { // before the agent changes anything
+		return fmt.Errorf("serve the API of node %s: %w", a.config.Node, err)
 	}
 	if a.space, err = netdev.OpenNode(a.config); err != nil {
 		return err

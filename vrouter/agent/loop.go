@@ -96,7 +96,7 @@ func (a *agent) serve(ctx context.Context, end func(), first *model.Slice) error
 	}
 	a.reconciler.Close()
 	a.log.Info("agent stopped; packets keep flowing")
-	return errors.Join(why, removeSocket(a.config.Socket), p.Close())
+	return errors.Join(why, a.removeSocket(), p.Close())
 }
 
 // delay fires once after events that are not handled at once.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/netip"
 	"os"
@@ -280,6 +281,34 @@ func TestARefusedStartDoesNotDisturbTheRunningAgent(t *testing.T) {
 			must.Succeed(t, errors.Join(a.healthy(), b.traffic()))
 		})
 	}
+}
+
+// TestASocketStaysWithItsProgram checks that an agent neither starts on the socket of another
+// program nor deletes it, and that a removal through such a socket changes no other node.
+func TestASocketStaysWithItsProgram(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, nil)
+	a, other := b.nodes["a"], b.nodes["b"]
+	wrong := other.config
+	wrong.Socket = a.config.Socket
+	must.Fail(t, Remove(wrong, false), a.config.Socket, "runs node a", "stop the agent of node b")
+	must.Succeed(t, errors.Join(a.healthy(), other.healthy(), b.traffic()))
+
+	other.stop(t)
+	foreign := filepath.Join(b.Dir, "foreign.sock")
+	theirs := must.Get(net.Listen("unix", foreign))(t)
+	defer theirs.Close()
+	for _, socket := range []string{a.config.Socket, foreign} {
+		wrong.Socket = socket
+		must.Fail(t, Run(t.Context(), wrong, Options{}), socket, "a program listens on it already", "choose another path under socket")
+		must.Succeed(t, connect(socket))
+	}
+	must.Succeed(t, Remove(wrong, false))
+	must.Succeed(t, errors.Join(connect(foreign), a.healthy()))
+
+	must.Succeed(t, os.Rename(foreign, a.config.Socket)) // as an older agent does
+	a.stop(t)
+	must.Succeed(t, connect(a.config.Socket))
 }
 
 // takenAway unmounts the pins of an agent that has refused to start.

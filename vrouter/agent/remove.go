@@ -51,7 +51,7 @@ func (a *agent) takeDown() error {
 	a.removed = true
 	a.gate.Unlock()
 	a.follower.EndSaving()
-	err := errors.Join(a.reconciler.End(), removeFiles(a.config), removeSocket(a.config.Socket), a.claim.Close(), a.lock.remove())
+	err := errors.Join(a.reconciler.End(), removeFiles(a.config), a.removeSocket(), a.claim.Close(), a.lock.remove())
 	removeEmpty(a.config)
 	a.log.Info("removed the node", "error", err)
 	return err
@@ -104,7 +104,11 @@ func Remove(c config.Config, withStore bool) error {
 	if err := mayRemoveStopped(c, withStore); err != nil {
 		return errors.Join(err, l.release())
 	}
-	err = errors.Join(removeStopped(c), removeSocket(c.Socket), l.remove())
+	socketErr := removeDeadSocket(c.Socket)
+	if errors.Is(socketErr, errListening) { // the socket belongs to another program
+		socketErr = nil
+	}
+	err = errors.Join(removeStopped(c), socketErr, l.remove())
 	removeEmpty(c) // the lock must be removed first
 	return err
 }
@@ -115,7 +119,7 @@ func removeRunning(ctx context.Context, c config.Config, withStore bool) (*lock,
 	client := api.Dial(c.Socket)
 	defer client.Close()
 	for {
-		err := client.Shutdown(ctx, api.ShutdownRequest{Remove: true, WithStore: withStore})
+		err := client.Shutdown(ctx, api.ShutdownRequest{Node: c.Node, Remove: true, WithStore: withStore})
 		if err == nil {
 			return nil, nil
 		}

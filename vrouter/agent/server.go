@@ -40,6 +40,9 @@ const (
 // the agent.
 func (a *agent) listen(end func()) (*server, error) {
 	socket, err := listenUnix(a.config.Socket)
+	if err == nil {
+		a.socket, err = os.Lstat(a.config.Socket)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("serve the API of node %s: %w", a.config.Node, err)
 	}
@@ -47,7 +50,7 @@ func (a *agent) listen(end func()) (*server, error) {
 	if a.config.Metrics != "" {
 		if err := s.listenMetrics(a); err != nil {
 			socket.Close()
-			return nil, err
+			return nil, errors.Join(err, a.removeSocket())
 		}
 	}
 	go s.http.Serve(socket)
@@ -93,7 +96,7 @@ func listenUnix(path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
-	if err := removeSocket(path); err != nil {
+	if err := removeDeadSocket(path); err != nil {
 		return nil, err
 	}
 	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
@@ -110,9 +113,12 @@ func listenUnix(path string) (net.Listener, error) {
 	return l, err
 }
 
-// removeSocket deletes the socket that a killed agent left. It does not delete other
-// kinds of files.
-func removeSocket(path string) error {
+// errListening: a program listens on a path.
+var errListening = errors.New("a program listens on it already; choose another path under socket in the node's configuration, or stop that program")
+
+// removeDeadSocket deletes the socket that a killed agent left. It deletes no other kinds of
+// files, and no socket on which a program listens.
+func removeDeadSocket(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -123,7 +129,22 @@ func removeSocket(path string) error {
 	if info.Mode()&fs.ModeSocket == 0 {
 		return fmt.Errorf("create the socket %s: the path exists and is not a socket; choose another path, or delete the file", path)
 	}
+	c, err := net.Dial("unix", path)
+	if err == nil {
+		c.Close()
+	}
+	if !errors.Is(err, unix.ECONNREFUSED) { // EPROTOTYPE: a socket for datagrams; EAGAIN: the program accepts no connections
+		return fmt.Errorf("create the socket %s: %w", path, errListening)
+	}
 	return os.Remove(path)
+}
+
+// removeSocket deletes the API's socket, unless another program has put its socket there.
+func (a *agent) removeSocket() error {
+	if now, err := os.Lstat(a.config.Socket); err != nil || !os.SameFile(now, a.socket) {
+		return nil
+	}
+	return os.Remove(a.config.Socket)
 }
 
 // routes are the routes of package api.
@@ -253,6 +274,9 @@ func (a *agent) handleShutdown(r *http.Request, end func()) (any, error) {
 	request, err := read[api.ShutdownRequest](r)
 	if err != nil {
 		return nil, err
+	}
+	if request.Node != "" && request.Node != a.config.Node {
+		return nil, refuse(http.StatusConflict, "the agent that listens on %s runs node %s; stop the agent of node %s, choose another socket for it, and retry", a.config.Socket, a.config.Node, request.Node)
 	}
 	if request.Remove {
 		if err := a.mayRemove(request.WithStore); err != nil {

@@ -135,6 +135,7 @@ type Finding struct {
 
 // ShutdownRequest stops the agent.
 type ShutdownRequest struct {
-	Remove    bool `json:"remove"`               // delete programs, maps, devices and state too
-	WithStore bool `json:"with_store,omitempty"` // delete the embedded store even if other nodes use it
+	Node      string `json:"node,omitempty"`       // refuse if the agent runs another node; empty: stop any agent
+	Remove    bool   `json:"remove"`               // delete programs, maps, devices and state too
+	WithStore bool   `json:"with_store,omitempty"` // delete the embedded store even if other nodes use it
 }
