@@ -3,6 +3,7 @@ package follow
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 
 	"windtunnel/internal/must"
 	"windtunnel/vrouter/agent/agenttest"
+	"windtunnel/vrouter/agent/config"
 	"windtunnel/vrouter/fib"
 	"windtunnel/vrouter/model"
 )
@@ -172,5 +174,20 @@ func TestANodeIsNotAddedWithoutItsFile(t *testing.T) {
 		if !errors.Is(err, want) || k.isRegistered() != (want == nil) {
 			t.Errorf("the store's answer was %v: the error is %v, registered %v", want, err, k.isRegistered())
 		}
+	}
+}
+
+// With the note of a deleted store, a later removal would delete the entry that an operator made
+// for the node in another store.
+func TestWithItsEmbeddedStoreANodesNoteIsDeleted(t *testing.T) {
+	c := config.Config{Node: "a", StateDir: filepath.Join(t.TempDir(), "a"), Store: "embedded"}
+	k := KeptOf(c)
+	must.Succeed(t, errors.Join(k.noteRegistered(func() error { return nil }), k.Remove()))
+	if !k.isRegistered() {
+		t.Error("the note must stay until the node has left the fleet")
+	}
+	must.Equal(t, 0, must.Get(LeaveFleet(t.Context(), c))(t))
+	if _, err := os.Stat(c.StateDir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the state directory after the removal: %v", err)
 	}
 }

@@ -19,11 +19,13 @@ const leaveWait = 3 * time.Second
 
 // LeaveFleet deletes the ports of a removed node from a shared store. If the agent added
 // the node to the store, LeaveFleet deletes the node too. It returns the number of deleted
-// ports. Call it after the node is removed; after an error call it again. For other stores
-// it does nothing.
+// ports. Call it after the node is removed; after an error call it again. Other stores
+// are deleted already: LeaveFleet only deletes the note that the agent added the node.
 func LeaveFleet(ctx context.Context, c config.Config) (ports int, err error) {
 	c = c.WithDefaults()
+	k := KeptOf(c)
 	if a, err := store.ParseAddress(c.Store); err != nil || a.Kind != store.KindEtcd {
+		k.forgetRegistered()
 		return 0, err
 	}
 	defer func() {
@@ -51,22 +53,25 @@ func LeaveFleet(ctx context.Context, c config.Config) (ports int, err error) {
 	if err := f.Reach(reach); err != nil {
 		return 0, fmt.Errorf("the store at %s does not answer: %w", address, err)
 	}
-	k := KeptOf(c)
 	if ports, err = f.Retire(ctx, c.Node, k.isRegistered()); err != nil {
 		return ports, err
 	}
-	os.Remove(k.registeredPath())
-	os.Remove(k.dir) // fails if the directory has other files
+	k.forgetRegistered()
 	return ports, nil
 }
 
 // registeredPath is a file that exists if the agent added the node to the store. It
-// stays until LeaveFleet has deleted the node.
+// stays until LeaveFleet has deleted the node or has found that the store is deleted.
 func (k Kept) registeredPath() string { return filepath.Join(k.dir, "registered") }
 
 func (k Kept) isRegistered() bool {
 	_, err := os.Stat(k.registeredPath())
 	return err == nil
+}
+
+func (k Kept) forgetRegistered() {
+	os.Remove(k.registeredPath())
+	os.Remove(k.dir) // fails if the directory has other files
 }
 
 // noteRegistered writes the file and calls add, which adds the node to the store. It writes first:
