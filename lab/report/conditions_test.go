@@ -38,6 +38,7 @@ func TestTrialsAtAnotherDistanceAreListedSeparately(t *testing.T) {
 	}
 	samples = append(samples, atDistance(8, 335, 8e9), atDistance(9, 340, 8e9))
 	plan := oneScenario()
+	plan.Trials = 10
 	plan.Scenarios = append(plan.Scenarios, suite.Scenario{ID: "bridge/rr", System: "bridge", Workload: suite.Workload{Kind: suite.TCPRR, Name: "rr"}})
 	r := report.Build(sample.Run{}, plan, samples)
 	if tables := tables.OfElsewhere(&r.Elsewhere[0]); len(tables) != 1 || tables[0].Exchange {
@@ -52,6 +53,9 @@ func TestTrialsAtAnotherDistanceAreListedSeparately(t *testing.T) {
 	lines := strings.Join(sentences.Conditions(r), "\n")
 	if want := "The figures hold for the nodes' CPUs 56 ns from each other (the host also had them at 340 ns for 20 % of the time) and memory copied at 8.0 GB/s.\n2 trials counted with the CPUs 338 ns from each other: a separate table shows their figures."; lines != want {
 		t.Errorf("%q, want %q", lines, want)
+	}
+	if v := r.Validity; v.Attempts != 10 || v.Valid != 10 || v.Missing["bridge/stream"] != 0 || v.Missing["bridge/rr"] != 10 {
+		t.Errorf("the counts are %+v, want 10 attempts of bridge/stream that count, at both distances, and no trial of bridge/rr", v)
 	}
 	must.Equal(t, len(samples), strings.Count(written(t, export.WriteCSV, r), "\nbridge/stream,"))
 	for name, got := range map[string]string{"text": tabled(t, r, text.Options{}), "Markdown": written(t, asMarkdown, r)} {

@@ -83,7 +83,7 @@ func part(from verdicts.Source, part int) *model.Report {
 	}
 	r.Comparisons, r.Ladders = b.Comparisons(r.Apart)
 	r.Published, r.Tables = published.Figures(b), published.Tables(b)
-	r.Validity, r.Precision, r.Profiles = rejected.Count(plan, b.Parts[part], b.Rows), b.Precision(), profiles.Of(b)
+	r.Validity, r.Precision, r.Profiles = rejected.Count(plan, from.Run.Skipped, slices.Concat(b.Parts...)), b.Precision(), profiles.Of(b)
 	r.Findings = sentences.Findings(r, false)
 	r.Notes, r.Doubts = notes(b), b.Doubt
 	return r

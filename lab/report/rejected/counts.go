@@ -17,25 +17,22 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Count counts a run's attempts, and the trials without an attempt that counts. Trials of a
-// skipped scenario are not missing.
-func Count(plan *suite.Plan, samples []sample.Sample, rows []model.Scenario) (v model.Validity) {
+// Count counts a run's attempts at all CPU distances, and the trials without an attempt that
+// counts. Trials of a skipped scenario are not missing.
+func Count(plan *suite.Plan, skipped map[string]string, samples []sample.Sample) (v model.Validity) {
 	var failed Counts
-	if plan.Matrix != nil { // the report has no rows
-		for i := range samples {
+	cells := figures.Group(*plan, samples, sample.Throughput)
+	for i := range samples {
+		if plan.Matrix != nil || cells[samples[i].Scenario] != nil { // a plan with a matrix lists no pairs
 			add(&v, &samples[i], &failed)
 		}
 	}
-	for i := range rows {
-		row := &rows[i]
-		for j := range row.Samples {
-			add(&v, &row.Samples[j], &failed)
-		}
-		if n := plan.Trials - row.Trials; n > 0 && row.Skipped == "" {
+	for id, c := range cells {
+		if n := plan.Trials - len(c.Counting); n > 0 && skipped[id] == "" {
 			if v.Missing == nil {
 				v.Missing = make(map[string]int)
 			}
-			v.Missing[row.ID] = n
+			v.Missing[id] = n
 		}
 	}
 	v.Gates = failed.ordered()
