@@ -273,6 +273,41 @@ func TestRemovalDeletesTheMergingDeviceToo(t *testing.T) {
 	}
 }
 
+// TestNoLimitStaysOnADevice checks that the bandwidth limit of a port with an existing device goes
+// with the port, and with the node.
+func TestNoLimitStaysOnADevice(t *testing.T) {
+	t.Parallel()
+	b := newBedOf(t, nil, "a")
+	a := b.nodes["a"]
+	agenttest.Joined(t, b.A, agenttest.NewSpace(t, "guest"), "tap0", "eth0", 1500)
+	limited := func() bool {
+		all := must.Get(b.A.Links.QdiscList(agenttest.LinkIn(t, b.A, "tap0")))(t)
+		return slices.ContainsFunc(all, func(q netlink.Qdisc) bool { return q.Type() == "tbf" })
+	}
+	add := func() {
+		t.Helper()
+		must.Get(a.client.AddPort(t.Context(), model.PortRequest{Port: model.Port{
+			Name: "guest", Network: "red", Attach: model.Attachment{Device: "tap0"}, Bandwidth: model.Bandwidth{Ingress: 40e6},
+		}}))(t)
+		must.Equal(t, true, limited())
+	}
+	add()
+	must.Get(a.client.DeletePort(t.Context(), "guest"))(t)
+	must.Equal(t, false, limited())
+
+	for _, stopped := range []bool{false, true} {
+		add()
+		if stopped {
+			a.stop(t)
+		}
+		must.Succeed(t, Remove(a.config, false))
+		must.Equal(t, false, limited())
+		a = start(t, a.config)
+		b.nodes["a"] = a
+		b.apply(t, "a", b.state)
+	}
+}
+
 // TestARequestDuringARemovalIsAnswered sends requests while the node is being removed. The first ones return rows, later ones
 // the error that the node is being removed, and the last ones the error that no agent runs. No request reads closed maps.
 func TestARequestDuringARemovalIsAnswered(t *testing.T) {

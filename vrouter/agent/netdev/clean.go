@@ -11,7 +11,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// RemovePairs deletes the device pairs of a node's ports.
+// RemovePairs deletes the device pairs of a node's ports, and the bandwidth limits of its ports on
+// other devices.
 func RemovePairs(s *Space, node string) error {
 	here := NewDevices(s)
 	if err := here.List(); err != nil {
@@ -22,6 +23,9 @@ func RemovePairs(s *Space, node string) error {
 	var errs []error
 	for _, l := range w.Strays(nil, func(string) bool { return false }) {
 		errs = append(errs, w.Remove(l))
+	}
+	for index := range here.byIndex {
+		errs = append(errs, w.RemoveLimit(index))
 	}
 	return errors.Join(errs...)
 }

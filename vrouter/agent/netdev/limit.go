@@ -1,10 +1,12 @@
 package netdev
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"windtunnel/vrouter/model"
 )
@@ -35,8 +37,8 @@ func (w *Wire) limit(p model.Port, s *nsCache, l netlink.Link, rate model.Rate) 
 	case rate == 0 && has == nil, rate > 0 && has != nil && has.Rate == want.Rate && has.Limit == want.Limit:
 		return nil
 	case rate == 0:
-		if err := s.Links.QdiscDel(has); err != nil {
-			return fmt.Errorf("remove the limit of device %s: %w", name, err)
+		if err := s.removeLimit(l); err != nil {
+			return err
 		}
 		w.changed(p.Name, "limit of "+name+" removed")
 		return nil
@@ -45,6 +47,26 @@ func (w *Wire) limit(p model.Port, s *nsCache, l netlink.Link, rate model.Rate) 
 		return fmt.Errorf("limit device %s to %sbit/s: %w; the kernel needs the queueing discipline tbf", name, rate, err)
 	}
 	w.changed(p.Name, fmt.Sprintf("limit of %s set to %sbit/s", name, rate))
+	return nil
+}
+
+// RemoveLimit removes the agent's limit from a device of the node that is not a port's device any more.
+func (w *Wire) RemoveLimit(index int) error {
+	if l := w.own.devices.byIndex[index]; l != nil { // else the limit was deleted with the device
+		return w.own.removeLimit(l)
+	}
+	return nil
+}
+
+func (s *nsCache) removeLimit(l netlink.Link) error {
+	has, err := s.bucketOf(l)
+	if err != nil || has == nil {
+		return err
+	}
+	err = s.Links.QdiscDel(has)
+	if err != nil && !errors.Is(err, unix.ENODEV) && !errors.Is(err, unix.ENOENT) { // already deleted
+		return fmt.Errorf("remove the limit of device %s: %w", l.Attrs().Name, err)
+	}
 	return nil
 }
 

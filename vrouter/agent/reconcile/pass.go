@@ -389,8 +389,8 @@ func (p *Pass) configure() {
 	}
 }
 
-// clear deletes the device pairs of deleted ports. It detaches the programs from devices that
-// are neither a port's device nor a fabric device.
+// clear deletes the device pairs of deleted ports. It detaches the programs and removes the
+// bandwidth limits from devices that are neither a port's device nor a fabric device.
 func (p *Pass) clear() {
 	used := make(map[int]bool, len(p.Devices))
 	for _, d := range p.Devices {
@@ -418,6 +418,10 @@ func (p *Pass) clear() {
 	for index := range p.attached {
 		device := Object{kindDevice, strconv.Itoa(index)}
 		if used[index] || p.waits(device) {
+			continue
+		}
+		if err := p.wire.RemoveLimit(index); err != nil {
+			p.fail(device, err)
 			continue
 		}
 		if err := p.r.Programs.Plane().Detach(index); err != nil {
