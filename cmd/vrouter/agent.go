@@ -134,7 +134,11 @@ store, --with-store is required.`,
 			if agent.IsPresent(c) {
 				done = "removed node %s\n"
 			}
-			if err := agent.Remove(c, withStore); err != nil {
+			timeout := target.timeout
+			if !cmd.Flags().Changed("timeout") {
+				timeout = agent.RemoveTimeout
+			}
+			if err := agent.Remove(cmd.Context(), c, withStore, timeout); err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), done, c.Node)

@@ -100,7 +100,7 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted.`,
 	}
 	cmd.PersistentFlags().StringVar(&target.node, "node", "", "Name of the agent's node (default: the only agent on this host)")
 	cmd.PersistentFlags().StringVar(&target.socket, "socket", "", "Path of the agent's socket")
-	cmd.PersistentFlags().DurationVar(&target.timeout, "timeout", 10*time.Second, "Wait at most this `time` for the agent's answer (0: no limit)")
+	cmd.PersistentFlags().DurationVar(&target.timeout, "timeout", 10*time.Second, "Wait at most this `time` for the agent's answer (0: no limit; default of remove: 30s)")
 	cmd.RegisterFlagCompletionFunc("node", completeNodes)
 	cmd.AddGroup(
 		&cobra.Group{ID: "run", Title: "Running:"},

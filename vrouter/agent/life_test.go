@@ -215,7 +215,7 @@ func TestAnAgentWithAnotherRunDirReplacesThePrograms(t *testing.T) {
 			b.nodes["a"] = start(t, c.WithDefaults())
 			must.Eventually(t, "traffic", b.traffic)
 			must.Succeed(t, b.nodes["a"].healthy())
-			must.Fail(t, Remove(was.config, false), "has an agent already")
+			must.Fail(t, Remove(t.Context(), was.config, false, RemoveTimeout), "has an agent already")
 			must.Succeed(t, b.traffic())
 			for name, id := range links(t, was.config) {
 				l := must.Get(link.NewFromID(id))(t)

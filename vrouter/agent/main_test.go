@@ -70,7 +70,7 @@ func startWith(t *testing.T, c config.Config, o Options) *running {
 // removed removes the node of a test's agent.
 func removed(t *testing.T, c config.Config) {
 	t.Helper()
-	if err := Remove(c, false); err != nil {
+	if err := Remove(context.Background(), c, false, RemoveTimeout); err != nil {
 		t.Errorf("remove node %s: %v", c.Node, err)
 	}
 }

@@ -46,7 +46,7 @@ func TestPinsThatEndWithTheAgentAreReported(t *testing.T) {
 	}
 	must.Succeed(t, a.healthy())
 	a.stop(t)
-	must.Succeed(t, Remove(c, false))
+	removed(t, c)
 
 	hidden := fmt.Sprintf("mount --bind %q /proc/1 && exec %q", t.TempDir(), testBinary(t))
 	cmd := launched(t, written(t, c), exec.Command("unshare", "--mount", "--propagation", "private", "sh", "-c", hidden))

@@ -291,7 +291,7 @@ func TestASocketStaysWithItsProgram(t *testing.T) {
 	a, other := b.nodes["a"], b.nodes["b"]
 	wrong := other.config
 	wrong.Socket = a.config.Socket
-	must.Fail(t, Remove(wrong, false), a.config.Socket, "runs node a", "stop the agent of node b")
+	must.Fail(t, Remove(t.Context(), wrong, false, RemoveTimeout), a.config.Socket, "runs node a", "stop the agent of node b")
 	must.Succeed(t, errors.Join(a.healthy(), other.healthy(), b.traffic()))
 
 	other.stop(t)
@@ -303,7 +303,7 @@ func TestASocketStaysWithItsProgram(t *testing.T) {
 		must.Fail(t, Run(t.Context(), wrong, Options{}), socket, "a program listens on it already", "choose another path under socket")
 		must.Succeed(t, connect(socket))
 	}
-	must.Succeed(t, Remove(wrong, false))
+	removed(t, wrong)
 	must.Succeed(t, errors.Join(connect(foreign), a.healthy()))
 
 	must.Succeed(t, os.Rename(foreign, a.config.Socket)) // as an older agent does
@@ -315,7 +315,7 @@ func TestASocketStaysWithItsProgram(t *testing.T) {
 func takenAway(t *testing.T, c config.Config) {
 	t.Helper()
 	c.Socket, c.State, c.StateDir = "", "", filepath.Join(t.TempDir(), "none")
-	must.Succeed(t, Remove(c, false))
+	removed(t, c)
 }
 
 // raw sends a request that package api's client cannot build.

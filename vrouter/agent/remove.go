@@ -70,8 +70,8 @@ func removeEmpty(c config.Config) {
 
 // Times of Remove.
 const (
-	removing   = 30 * time.Second // maximum time in which a running agent must remove everything
-	removeWait = 20 * time.Millisecond
+	RemoveTimeout = 30 * time.Second // default time in which a running agent must remove everything
+	removeWait    = 20 * time.Millisecond
 )
 
 // IsPresent reports whether a node has files on this host: a socket, a lock, pins or state.
@@ -84,18 +84,21 @@ func IsPresent(c config.Config) bool {
 }
 
 // Remove removes everything of a node. If the node's agent is running, the agent does
-// it, else this process. It deletes an embedded store that other nodes may use only
-// if withStore is true.
-func Remove(c config.Config, withStore bool) error {
+// it within timeout (0: no limit), else this process. It deletes an embedded store that other
+// nodes may use only if withStore is true.
+func Remove(ctx context.Context, c config.Config, withStore bool, timeout time.Duration) error {
 	c = c.WithDefaults()
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), removing)
-	defer cancel()
 	l, err := takeLock(c)
 	var held *heldError
 	if errors.As(err, &held) {
+		if timeout > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("its agent, process %s, did not answer within %s. The agent may be stopped or busy: see its log, wait longer with --timeout, or kill that process and retry", held.pid, timeout))
+			defer cancel()
+		}
 		l, err = removeRunning(ctx, c, withStore)
 	}
 	if err != nil || l == nil {

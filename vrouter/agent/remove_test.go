@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -184,7 +185,7 @@ func TestRemoveLeavesNothingBehind(t *testing.T) {
 			if c.end != nil {
 				c.end(t, a)
 			}
-			must.Succeed(t, Remove(a.config, false))
+			removed(t, a.config)
 			if left := leftovers(t, b, a.config, "fab0"); len(left) > 0 {
 				t.Errorf("left: %q", left)
 			}
@@ -194,7 +195,7 @@ func TestRemoveLeavesNothingBehind(t *testing.T) {
 			if alone && hooked(t, b.A, "fab0") {
 				t.Error("the hook of the filters is left")
 			}
-			if err := Remove(a.config, false); err != nil {
+			if err := Remove(t.Context(), a.config, false, RemoveTimeout); err != nil {
 				t.Errorf("removing again: %v", err)
 			}
 			if exists(a.config.LockPath()) || exists(a.config.NodeDir()) {
@@ -250,7 +251,7 @@ func TestANodeWhoseNamespaceIsDeletedCanBeRemoved(t *testing.T) {
 	must.Get(a.client.PutState(context.Background(), f.State(nil)))(t)
 	a.stop(t)
 	agenttest.DeleteSpace(f.A.Name)
-	must.Succeed(t, Remove(a.config, false))
+	removed(t, a.config)
 	for _, path := range []string{a.config.NodeDir(), a.config.StateDir, a.config.LockPath()} {
 		if exists(path) {
 			t.Errorf("%s is left", path)
@@ -267,7 +268,7 @@ func TestRemovalDeletesTheMergingDeviceToo(t *testing.T) {
 	s := f.State(nil, model.VXLAN)
 	must.Get(a.client.PutState(context.Background(), s))(t)
 	agenttest.LinkIn(t, f.A, netdev.GRODevice)
-	must.Succeed(t, Remove(a.config, false))
+	removed(t, a.config)
 	if l, err := f.A.Link(netdev.GRODevice); err != nil || l != nil {
 		t.Errorf("after the removal device %s still exists (error %v)", netdev.GRODevice, err)
 	}
@@ -300,12 +301,27 @@ func TestNoLimitStaysOnADevice(t *testing.T) {
 		if stopped {
 			a.stop(t)
 		}
-		must.Succeed(t, Remove(a.config, false))
+		removed(t, a.config)
 		must.Equal(t, false, limited())
 		a = start(t, a.config)
 		b.nodes["a"] = a
 		b.apply(t, "a", b.state)
 	}
+}
+
+// TestRemovalDoesNotWaitForAHungAgent stops the process of an agent by a signal. The error of the
+// removal has the process and a remedy.
+func TestRemovalDoesNotWaitForAHungAgent(t *testing.T) {
+	t.Parallel()
+	f := agenttest.NewFleet(t)
+	c := f.Config("a")
+	t.Cleanup(func() { removed(t, c) })
+	cmd := process(t, written(t, c))
+	answers(t, &running{client: api.Dial(c.Socket)})
+	must.Succeed(t, cmd.Process.Signal(unix.SIGSTOP))
+	err := Remove(t.Context(), c, false, 200*time.Millisecond)
+	must.Fail(t, err, "remove node a: its agent, process ", "did not answer within 200ms", "--timeout", "kill that process and retry")
+	killed(t, cmd)
 }
 
 // TestARequestDuringARemovalIsAnswered sends requests while the node is being removed. The first ones return rows, later ones
@@ -344,7 +360,7 @@ func TestARequestDuringARemovalIsAnswered(t *testing.T) {
 		}
 		return nil
 	})
-	must.Succeed(t, Remove(a.config, false))
+	removed(t, a.config)
 	for range asked {
 		o := <-ends
 		var gone *api.Unreachable

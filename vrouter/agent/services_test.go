@@ -297,6 +297,6 @@ func TestTheNodesKernelHasRulesOfServices(t *testing.T) {
 	restart(false)
 	expect("with kube-proxy again", 0)
 	restart(true)
-	must.Succeed(t, Remove(b.Config("a"), false))
+	must.Succeed(t, Remove(t.Context(), b.Config("a"), false, RemoveTimeout))
 	expect("without the agent", 0)
 }

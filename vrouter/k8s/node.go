@@ -338,7 +338,7 @@ func (n *Node) remove() error {
 	if missing != nil {
 		return errors.Join(err, missing)
 	}
-	err = errors.Join(err, agent.Remove(conf, false))
+	err = errors.Join(err, agent.Remove(context.Background(), conf, false, agent.RemoveTimeout))
 	if !n.external { // the store is being deleted too
 		err = errors.Join(err, os.RemoveAll(conf.StateDir))
 	} else {
