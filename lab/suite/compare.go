@@ -14,6 +14,10 @@ func (x *expansion) comparisons() {
 					x.j.fail(subject.Pos, fmt.Sprintf("%q is compared with %q twice", p.Subject, p.Baseline), "remove one of the two")
 					continue
 				}
+				if v, w := x.workload(p.Baseline), x.workload(p.Subject); v.Kind.Stream() && w.Kind.Exchange() || v.Kind.Exchange() && w.Kind.Stream() {
+					x.j.fail(subject.Pos, fmt.Sprintf("%q has other traffic (%s) than %q (%s)", p.Subject, w, p.Baseline, v), "compare streams with streams, and request/response with request/response")
+					continue
+				}
 				p.Title = c.V.title.V
 				x.plan.Comparisons = append(x.plan.Comparisons, p)
 			}

@@ -149,7 +149,8 @@ scenarios:
     tool: netperf
     pairs: 5
     timing: {cooldown: 1s}
-comparisons: [{title: T, baseline: x/up, subject: x/ask}]
+  - {id: y, title: Y, system: raw, workload: up, fabric: fast}
+comparisons: [{title: T, baseline: x/up, subject: y}]
 published:
   - {scenario: x/up, metric: throughput_bps, value: 7375.159 Mbit/s, source: a table, note: low}
   - {scenario: x/up, metric: sender_cpu_percent, value: 14.799 %, source: a table}
@@ -169,8 +170,9 @@ notes: [one, two]
 		Scenarios: []Scenario{
 			{ID: "x/up", Title: "bridge colocated up fast netperf", System: "bridge", Placement: Colocated, Pairs: 5, Workload: up, Tool: "netperf", Fabric: fast, OffloadSet: true, Timing: Timing{time.Second, 4 * time.Second, time.Second}},
 			{ID: "x/ask", Title: "bridge colocated ask fast netperf", System: "bridge", Placement: Colocated, Pairs: 5, Workload: ask, Tool: "netperf", Fabric: quiet, OffloadSet: true, Timing: Timing{0, 5 * time.Second, time.Second}},
+			{ID: "y", Title: "Y", System: "raw", Placement: TwoNodes, Pairs: 1, Workload: up, Tool: "iperf3", Fabric: fast, OffloadSet: true, Timing: Timing{time.Second, 4 * time.Second, 300 * time.Millisecond}},
 		},
-		Comparisons: []Comparison{{Title: "T", Baseline: "x/up", Subject: "x/ask"}},
+		Comparisons: []Comparison{{Title: "T", Baseline: "x/up", Subject: "y"}},
 		Published: []Published{
 			{Scenario: "x/up", Metric: "throughput_bps", Value: 7375159000, Printed: "7375.159 Mbit/s", Step: 1000, Unit: "Mbit/s", Factor: 1e6, Source: "a table", Note: "low"},
 			{Scenario: "x/up", Metric: "sender_cpu_percent", Value: 14.799, Printed: "14.799 %", Step: 0.001, Unit: "%", Factor: 1, Source: "a table"},
@@ -269,16 +271,16 @@ func TestAFilterThatMatchesNothingIsAnErrorThatListsTheIds(t *testing.T) {
 
 func TestOptionsReplaceToolDurationAndTrials(t *testing.T) {
 	s := mustParse(t, `suite: s
-workloads: {st: {kind: tcp_stream, timing: {duration: 9s, warmup: 1s}}, rr: {kind: tcp_rr}}
+workloads: {st: {kind: tcp_stream, timing: {duration: 9s, warmup: 1s}}, udp: {kind: udp_stream}}
 scenarios:
   - {id: "{tool}/{workload}", system: bridge, workload: st, tool: [builtin, iperf3]}
-  - {system: bridge, workload: rr}
-comparisons: [{baseline: iperf3, subject: builtin}, {baseline: iperf3/st, subject: bridge/rr}]
+  - {system: bridge, workload: udp}
+comparisons: [{baseline: iperf3, subject: builtin}, {baseline: iperf3/st, subject: bridge/udp}]
 published: [{scenario: iperf3/st, metric: throughput_bps, value: 1 Gbit/s, source: x}]
 `)
 	p, err := s.Expand(ExpandOptions{Tool: "netperf", Duration: 3 * time.Second, Trials: 2})
 	must.Succeed(t, err)
-	if ids(p) != "netperf/st bridge/rr" || p.Trials != 2 || len(p.Comparisons) != 0 || len(p.Published) != 0 {
+	if ids(p) != "netperf/st bridge/udp" || p.Trials != 2 || len(p.Comparisons) != 0 || len(p.Published) != 0 {
 		t.Errorf("scenarios %q, %d trials, comparisons %q, %d published", ids(p), p.Trials, pairs(p), len(p.Published))
 	}
 	for _, sc := range p.Scenarios {
@@ -290,7 +292,7 @@ published: [{scenario: iperf3/st, metric: throughput_bps, value: 1 Gbit/s, sourc
 		t.Errorf("warmup %v, want the workload's 1s", w)
 	}
 	again, err := s.Expand(ExpandOptions{})
-	if err != nil || ids(again) != "builtin/st iperf3/st bridge/rr" || again.Trials != 6 || again.Scenarios[0].Timing.Duration != 9*time.Second {
+	if err != nil || ids(again) != "builtin/st iperf3/st bridge/udp" || again.Trials != 6 || again.Scenarios[0].Timing.Duration != 9*time.Second {
 		t.Errorf("a second expansion gave %q, %v: the first left its mark", ids(again), err)
 	}
 }
@@ -392,7 +394,7 @@ trials: 1
 workloads: {st: {kind: tcp_stream, streams: 4, rate: 4Gbit, ip_version: 6}, rr: {kind: tcp_rr, response: 1k}}
 fabrics: {slow: {rate: 1Gbit, queues: 2, links: 3, offload: none}}
 scenarios: [{system: raw, workload: [st, rr]}, {system: bridge, placement: colocated, workload: st}]
-comparisons: [{title: why, baseline: raw/st, subject: raw/rr}, {baseline: raw, subject: bridge-colocated}]
+comparisons: [{title: why, baseline: bridge-colocated/st, subject: raw/st}, {baseline: raw, subject: bridge-colocated}]
 published: [{scenario: raw/st, metric: throughput_bps, value: 1 Gbit/s, source: a table}]
 `, ExpandOptions{})
 	want := `about 9.3 s, at worst 1m46s (if every set-up takes 15 s and 3 trials are repeated)
@@ -405,7 +407,7 @@ raw/rr               raw     two-nodes  1      builtin  TCP request/response 1 B
 bridge-colocated/st  bridge  colocated  1      builtin  TCP stream of 128 KiB, 4 streams, at 4 Gbit/s, IPv6          wire, MTU 1500, offload none, 1 Gbit/s, 2 queues, 3 links  500ms + 2s + 200ms
 
 compared with the baseline:
-  raw/rr               / raw/st  why
+  raw/st               / bridge-colocated/st  why
   bridge-colocated/st  / raw/st
 
 published figures:
