@@ -313,3 +313,38 @@ func (n *node) ageOffers(by time.Duration) {
 	n.bed.must(err)
 	writeJSON(n.bed.t, path, file)
 }
+
+// A network that bridges becomes one that only routes while TCP streams run. The workloads have each other's MAC
+// address, which the programs no longer know: traffic continues at once with the router's.
+func TestTrafficContinuesWhenANetworkNoLongerBridges(t *testing.T) {
+	for _, forwarding := range []model.Forwarding{model.L2, model.L2L3} {
+		t.Run(string(forwarding), func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t, options{})
+			x, y := pair(b, forwarding, false, model.VXLAN)
+			z := b.workload("z", "red", 0, "10.1.0.12", "fd00:1::12") // on the node of x
+			b.apply()
+			var ends []func() error
+			for _, to := range []*workload{y, z} {
+				for _, version := range []int{4, 6} {
+					must.Succeed(t, datagram(x, to, version, 64)) // neighbours resolved
+					ends = append(ends, openTransfer(x, to, version))
+				}
+			}
+			b.state.Networks[0].Forwarding = model.L3
+			b.apply()
+			for _, to := range []*workload{y, z} {
+				for _, version := range []int{4, 6} {
+					began := time.Now()
+					err := datagram(x, to, version, 64)
+					if took := time.Since(began); err != nil || took >= patience*time.Second { // datagram sends again after that time
+						t.Errorf("IPv%d from x to %s: %v after %v, want no lost datagram", version, to.port.Name, err, took)
+					}
+				}
+			}
+			for _, end := range ends {
+				must.Succeed(t, end())
+			}
+		})
+	}
+}

@@ -18,31 +18,49 @@ type Station struct {
 	MAC     model.MAC
 }
 
-// Announce sends the MAC address of a station to the workloads behind devices, in a gratuitous ARP
-// request or an unsolicited neighbour advertisement. Workloads that have a neighbour entry for the
-// station update it at once.
-func Announce(s *Space, to []int, station Station) error {
-	frame, err := station.announcement()
-	if err != nil {
-		return fmt.Errorf("build the announcement of %s: %w", station.Address, err)
+// Announcement tells the workloads behind devices the MAC address of a station.
+type Announcement struct {
+	Station
+	To []int // indexes of the devices
+}
+
+// Announce sends announcements, each in a gratuitous ARP request or an unsolicited neighbour
+// advertisement. Workloads that have a neighbour entry for the station update it at once.
+func Announce(s *Space, all []Announcement) error {
+	frames := make([]frame, len(all))
+	for i, a := range all {
+		bytes, err := a.announcement()
+		if err != nil {
+			return fmt.Errorf("build the announcement of %s: %w", a.Address, err)
+		}
+		frames[i] = frame{bytes, a.To}
 	}
-	if err := sendFrame(s, to, frame); err != nil {
-		return fmt.Errorf("announce that %s has the MAC address %s: %w", station.Address, station.MAC, err)
+	if err := sendFrames(s, frames); err != nil {
+		return fmt.Errorf("announce MAC addresses: %w", err)
 	}
 	return nil
 }
 
-// sendFrame sends a frame from devices of the node to the workloads behind them.
-func sendFrame(s *Space, from []int, frame []byte) error {
+// frame is a frame for the workloads behind devices.
+type frame struct {
+	bytes []byte
+	to    []int
+}
+
+// sendFrames sends frames from devices of the node to the workloads behind them, all by one socket: to close a socket
+// takes milliseconds (packet_release of net/packet/af_packet.c waits for other CPUs).
+func sendFrames(s *Space, frames []frame) error {
 	return s.Do(func() error {
 		socket, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0) // protocol 0: it receives nothing
 		if err != nil {
 			return err
 		}
 		defer unix.Close(socket)
-		for _, index := range from {
-			if failed := unix.Sendto(socket, frame, 0, &unix.SockaddrLinklayer{Ifindex: index}); failed != nil {
-				err = failed // for example a device that is down
+		for _, f := range frames {
+			for _, index := range f.to {
+				if failed := unix.Sendto(socket, f.bytes, 0, &unix.SockaddrLinklayer{Ifindex: index}); failed != nil {
+					err = failed // for example a device that is down
+				}
 			}
 		}
 		return err
@@ -52,9 +70,9 @@ func sendFrame(s *Space, from []int, frame []byte) error {
 // Ask sends an ARP request or a neighbour solicitation for a workload's address. The source is the workload's gateway. Ask
 // sends the frame out of the device of the workload's port, to the workload's MAC address.
 func Ask(s *Space, device int, router, workload Station) error {
-	frame, err := Query(router, workload, workload.Address)
+	bytes, err := Query(router, workload, workload.Address)
 	if err == nil {
-		err = sendFrame(s, []int{device}, frame)
+		err = sendFrames(s, []frame{{bytes, []int{device}}})
 	}
 	if err != nil {
 		return fmt.Errorf("ask for the MAC address of %s: %w", workload.Address, err)

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"maps"
 	"net/netip"
 
 	"windtunnel/vrouter/agent/netdev"
@@ -17,7 +18,8 @@ type networkAddress struct {
 const maxFormer = 1 << 16
 
 // announce tells this node's workloads in bridged networks which IP addresses have a new MAC
-// address, also if another port had the IP address before and was deleted. Each node announces the change when
+// address, also if another port had the IP address before and was deleted. If a network no longer
+// bridges, all addresses of its ports have the router's. Each node announces the change when
 // its own tables have it. An announcement by the port could reach nodes with older tables, which
 // would drop it as forged.
 func (p *Pass) announce() {
@@ -28,43 +30,74 @@ func (p *Pass) announce() {
 	if p.r.former == nil || len(p.r.former) > maxFormer {
 		p.r.former = map[networkAddress]model.MAC{}
 	}
+	bridged, bridges := bridging(last.Want), bridging(p.Want)
 	var changed []*model.CompactPort
 	model.DiffPorts(last.Want.All, p.Want.All, func(was, is *model.CompactPort) {
-		if was != nil {
-			if n, _ := last.Want.Network(was.Network); n.Bridges() {
-				for _, a := range was.IPs {
-					p.r.former[networkAddress{n.Name, a}] = was.MAC
-				}
-			}
+		if was != nil && bridged[was.Network] {
+			p.remember(was)
 		}
 		if is != nil {
 			changed = append(changed, is)
 		}
 	})
+	if maps.DeleteFunc(bridged, func(network string, _ bool) bool { return bridges[network] }); len(bridged) > 0 {
+		for _, port := range p.Want.All {
+			if bridged[port.Network] {
+				p.remember(port)
+				changed = append(changed, port)
+			}
+		}
+	}
+	var all []netdev.Announcement
 	for _, port := range changed {
+		is := model.RouterMAC
+		if bridges[port.Network] {
+			is = port.MAC
+		}
 		for _, a := range port.IPs {
 			at := networkAddress{port.Network, a}
 			mac, had := p.r.former[at]
 			delete(p.r.former, at)
-			if had && mac != port.MAC {
-				p.announceTo(p.Want.On(port.Network, p.Want.Node), port, a)
+			if !had || mac == is {
+				continue
+			}
+			if to := p.others(port); len(to) > 0 {
+				all = append(all, netdev.Announcement{Station: netdev.Station{Address: a, MAC: is}, To: to})
 			}
 		}
 	}
+	if len(all) == 0 {
+		return
+	}
+	if err := netdev.Announce(p.r.space, all); err != nil {
+		p.r.log.Debug("workloads may use former MAC addresses for a time", "error", err)
+	}
 }
 
-// announceTo tells the workloads of ports the MAC address of an address of another port.
-func (p *Pass) announceTo(ports []*model.CompactPort, of *model.CompactPort, a netip.Addr) {
-	var devices []int
-	for _, port := range ports {
-		if d := p.Devices[port.Name]; d != nil && port != of {
+// remember notes that workloads may have the MAC address of a port.
+func (p *Pass) remember(port *model.CompactPort) {
+	for _, a := range port.IPs {
+		p.r.former[networkAddress{port.Network, a}] = port.MAC
+	}
+}
+
+// bridging returns the names of the networks that bridge.
+func bridging(d *Desired) map[string]bool {
+	all := map[string]bool{}
+	for i := range d.State.Networks {
+		if n := &d.State.Networks[i]; n.Bridges() {
+			all[n.Name] = true
+		}
+	}
+	return all
+}
+
+// others returns the indexes of the devices of all ports of this node in a port's network except that port.
+func (p *Pass) others(port *model.CompactPort) (devices []int) {
+	for _, o := range p.Want.On(port.Network, p.Want.Node) {
+		if d := p.Devices[o.Name]; d != nil && o != port {
 			devices = append(devices, d.Index())
 		}
 	}
-	if len(devices) == 0 {
-		return
-	}
-	if err := netdev.Announce(p.r.space, devices, netdev.Station{Address: a, MAC: of.MAC}); err != nil {
-		p.r.log.Debug("workloads may use the former MAC address of a port for a time", "port", of.Name, "error", err)
-	}
+	return devices
 }
