@@ -33,7 +33,11 @@ func checkWorkloads(j *journal, s *spec) {
 		if v := w.value; v.IMIX && v.keys.has("buffer") {
 			j.fail(v.keys["buffer"], fmt.Sprintf("workload %q has both imix and buffer, and imix sets the sizes", w.name), "remove buffer or imix")
 		}
-		checkRate(j, w.value)
+		size := int64(packet)
+		if w.value.keys.has("buffer") {
+			size = min(size, w.value.Buffer)
+		}
+		checkRate(j, w.value.keys["rate"], w.value.Rate, size)
 		checkLoss(j, w)
 		checkPace(j, w)
 		if v := w.value; v.keys.has("change_every") && !v.keys.has("change") {
@@ -42,16 +46,14 @@ func checkWorkloads(j *journal, s *spec) {
 	}
 }
 
-// checkRate reports a rate of less than one packet per second. Most likely the unit is
-// missing: a bare number is in bits per second.
-func checkRate(j *journal, w workloadSpec) {
-	const packet = 1400
-	size := int64(packet)
-	if w.keys.has("buffer") {
-		size = min(size, w.Buffer)
-	}
-	if bits := w.Rate; bits > 0 && bits < 8*size {
-		j.fail(w.keys["rate"], fmt.Sprintf("rate %s is less than one packet of %s per second", units.FormatRate(float64(bits)), units.FormatBytes(size)),
+// packet is the payload of a packet of the default MTU, about.
+const packet = 1400
+
+// checkRate reports a rate of less than one packet of size bytes per second. Most likely the unit
+// is missing: a bare number is in bits per second.
+func checkRate(j *journal, pos position, bits, size int64) {
+	if bits > 0 && bits < 8*size {
+		j.fail(pos, fmt.Sprintf("rate %s is less than one packet of %s per second", units.FormatRate(float64(bits)), units.FormatBytes(size)),
 			`write the unit, such as "10M" or "1G"; 0 is as fast as possible`)
 	}
 }
@@ -128,6 +130,7 @@ func checkFabrics(j *journal, s *spec) {
 	for _, named := range s.fabrics.V {
 		f, at := named.value, named.value.keys
 		checkExisting(j, f)
+		checkRate(j, at["rate"], f.Rate, packet)
 		if n := f.CPUs; n > 0 && f.Queues > n {
 			j.fail(at["queues"], fmt.Sprintf("%d receive queues on nodes of %s", f.Queues, phrase.Count(n, "CPU")), "set queues to the number of CPUs or less, or remove cpus")
 		}

@@ -118,6 +118,7 @@ func TestEveryMistakeIsReportedWithPlaceProblemAndRemedy(t *testing.T) {
 		{workload("kind: udp_stream, buffer: 65508"), 3, 38, "a UDP datagram cannot carry a buffer of 65508 bytes", "at most 65507"},
 		{workload("kind: udp_rr, response: 64k"), 3, 36, "cannot carry a response of 65536 bytes", "at most 65507"},
 		{fabric("kind: veth, links: 2"), 8, 34, "2 links on a veth pair, which is one link", "set kind: wire"},
+		{fabric("rate: 7"), 8, 21, "rate 7 bit/s is less than one packet of 1400 B per second", `write the unit, such as "10M"`},
 		{fabric("delay: 200"), 8, 25, `duration "200": has no unit`, `"200ms"`},
 		{fabric("delay: 2s"), 8, 22, "2s is out of bounds", "write 0s to 1s"},
 		{fabric("kind: veth, delay: 1ms"), 8, 34, "delay has no meaning for a veth pair", "set kind: wire"},
