@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -139,6 +140,9 @@ func (f *File) checkEntries(tx *bbolt.Tx) error {
 func unreadable(path string, why error) error {
 	if isFull(why) {
 		return fmt.Errorf("open the store %s: the disk is full; free some space: %w", path, why)
+	}
+	if open := (*fs.PathError)(nil); errors.As(why, &open) && open.Op == "open" { // the file may be intact
+		return fmt.Errorf("open the store: %w; make the file and its directory writable for root, then start the agent again", why)
 	}
 	return fmt.Errorf("read the store %s: %w; restore a backup, or move the file away, start the agent with --new-store and apply the state again", path, why)
 }

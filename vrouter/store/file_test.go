@@ -310,3 +310,14 @@ func TestADamagedEmbeddedStoreIsAnError(t *testing.T) {
 		}
 	}
 }
+
+// The advice to restore a backup, or to begin anew, is for damaged files only.
+func TestAFileThatCannotBeOpenedIsNotCalledDamaged(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store.db")
+	must.Succeed(t, os.Symlink(path, path)) // for root too, open(2) fails
+	_, err := OpenFile(path)
+	must.Fail(t, err, "open the store: open "+path, "make the file and its directory writable")
+	if strings.Contains(err.Error(), "--new-store") {
+		t.Errorf("the error has the remedy for damage: %v", err)
+	}
+}
