@@ -100,8 +100,8 @@ func TestEveryMistakeIsReportedWithPlaceProblemAndRemedy(t *testing.T) {
 		{workload("kind: tcp_stream, buffer: 1e6"), 3, 39, `"e6" is not a unit of size`, ""},
 		{workload("kind: tcp_stream, rate: 4GB/s"), 3, 37, "GB/s means bytes", `write "32Gbit"`},
 		{workload("kind: tcp_stream, rate: 128KiB"), 3, 39, `"KiB" is not a unit of rate`, ""},
-		{fabric("mtu: 67"), 8, 20, `"67" is not a whole number from 68 to 65535`, ""},
-		{fabric("mtu: 65536"), 8, 20, "is not a whole number from 68 to 65535", ""},
+		{fabric("mtu: 1279"), 8, 20, `"1279" is not a whole number from 1280 to 65535`, "within these bounds"},
+		{fabric("mtu: 65536"), 8, 20, "is not a whole number from 1280 to 65535", ""},
 		{fabric("mtu: 9k"), 8, 20, "is not a whole number", "without unit"},
 		// contradictions
 		{workload("kind: tcp_stream, request: 1"), 3, 39, "request has no meaning for tcp_stream", "tcp_rr, tcp_crr, udp_rr"},
@@ -139,7 +139,6 @@ func TestEveryMistakeIsReportedWithPlaceProblemAndRemedy(t *testing.T) {
 		{with("endpoints: {host: {host_vnic: true}}"), 8, 31, "needs other pairs beside it", "set pairs: 2 or more"},
 		{fabric("kind: veth, team: bond"), 8, 33, "a veth pair is one link", "set kind: wire and links: 2"},
 		{fabric("kind: veth") + "nodes: 3\n", 8, 21, "a veth pair connects two nodes, but the suite has 3", "set kind: wire"},
-		{strings.Replace(fabric("mtu: 1279"), "kind: tcp_rr", "kind: tcp_rr, ip_version: 6", 1), 8, 20, `MTU 1279 is too small for IPv6, which workload "rr" uses`, "1280"},
 		{with("nodes: 1"), 6, 5, "the scenario needs two nodes, the suite has 1", `"placement: colocated"`},
 		{strings.Replace(with("nodes: 1"), "system: [raw, bridge]", "system: raw\n    placement: gateway", 1), 7, 16, "the scenario needs two nodes, the suite has 1", `"placement: colocated"`},
 		// references
