@@ -136,20 +136,37 @@ func (v *snapshot) portAt(network string, ip netip.Addr) *model.Port {
 	return nil
 }
 
-// receiver returns the port that receives packets from a network's workloads to an address; nil: none
-// is known.
-func (v *snapshot) receiver(network string, ip netip.Addr) *model.Port {
-	s, single := v.want.State, netip.PrefixFrom(ip, ip.BitLen())
+// receivers returns the ports that can receive packets from a network's workloads to an address: the port that has the
+// address, or the next hops of a static route.
+func (v *snapshot) receivers(network string, ip netip.Addr) (all []*model.Port) {
+	s, best := v.want.State, model.Route{}
 	for _, name := range append([]string{network}, model.Leaks(s.Networks)[network]...) {
 		n, _ := s.Network(name)
-		if _, in := n.Subnet(ip); in {
-			return v.portAt(name, ip)
+		subnet, in := n.Subnet(ip)
+		if in {
+			if p := v.portAt(name, ip); p != nil {
+				return []*model.Port{p}
+			}
+			if subnet.Bits() > best.Prefix.Bits() {
+				best = model.Route{Prefix: subnet} // discards, unless a static route has the same prefix
+			}
 		}
-		if slices.ContainsFunc(s.Routes, func(r model.Route) bool { return r.Network == name && r.Prefix == single }) {
-			return nil
+		for _, r := range s.Routes {
+			if r.Network == name && r.Prefix.Contains(ip) && (r.Prefix.Bits() > best.Prefix.Bits() || r.Prefix == best.Prefix && best.Network == "") {
+				best = r
+			}
+		}
+		if in || best.Prefix.IsSingleIP() {
+			break // the routes of the other networks are not imported
 		}
 	}
-	return nil
+	for _, via := range best.Via {
+		if hop := v.want.Hops[via.Port]; hop != nil {
+			p := hop.Port()
+			all = append(all, &p)
+		}
+	}
+	return all
 }
 
 // deniedFrame says which port and rule deny a frame that the policy of a vif dropped. entered: the frame
@@ -171,22 +188,30 @@ func (v *snapshot) deniedHere(p *model.Port, o opening) string {
 	if words := v.denial(p, model.Egress, o); words != "" {
 		return words
 	}
-	if to := v.receiver(p.Network, o.destination); to != nil && to.Node == p.Node {
-		return v.denial(to, model.Ingress, o)
+	for _, to := range v.receivers(p.Network, o.destination) {
+		if to.Node != p.Node {
+			continue
+		}
+		if words := v.denial(to, model.Ingress, o); words != "" {
+			return words
+		}
 	}
 	return ""
 }
 
-// deniedThere says where the node of the receiver drops a packet of a port by policy; "": it does
-// not. The receiver's flows are unknown here.
-func (v *snapshot) deniedThere(p *model.Port, o opening) string {
-	to := v.receiver(p.Network, o.destination)
-	if to == nil || to.Node == p.Node {
-		return ""
+// deniedThere says where the receiver's node drops a packet of a port by policy; "": it does
+// not. end is where the packet goes, as farEnd returns it. The receiver's flows are unknown here.
+func (v *snapshot) deniedThere(p *model.Port, o opening, end string) string {
+	all := slices.DeleteFunc(v.receivers(p.Network, o.destination), func(to *model.Port) bool { return end != "node "+to.Node })
+	for _, to := range all {
+		words := v.denial(to, model.Ingress, o)
+		if words == "" {
+			continue
+		}
+		if len(all) > 1 {
+			end += ", if it selects port " + to.Name
+		}
+		return fmt.Sprintf("dropped on %s: policy (%s), unless it answers a flow of %s", end, words, to.Name)
 	}
-	words := v.denial(to, model.Ingress, o)
-	if words == "" {
-		return ""
-	}
-	return fmt.Sprintf("dropped on node %s: policy (%s), unless it answers a flow of %s", to.Node, words, to.Name)
+	return ""
 }

@@ -51,7 +51,7 @@ func TestADenialNamesThePortAndTheRule(t *testing.T) {
 		p, err := makeProbe(v, api.TraceRequest{From: "web1", To: address(c.to), Protocol: c.protocol, DestinationPort: c.port})
 		must.Succeed(t, err)
 		o, _ := openingOf(p.frame)
-		if got := v.deniedThere(&web1, o); got != c.want {
+		if got := v.deniedThere(&web1, o, "node b"); got != c.want {
 			t.Errorf("%s to %s: %q, want %q", p.words, c.to, got, c.want)
 		}
 	}
@@ -92,7 +92,7 @@ func TestADenialInAnotherNetwork(t *testing.T) {
 	denied := func() string {
 		v := &snapshot{want: reconcile.NewDesired("a", state.WithDefaults().Slice("a"), &fib.IDs{}, nil)}
 		web, _ := v.want.Port("web")
-		return v.deniedThere(&web, opening{source: web.IPs[0], destination: netip.MustParseAddr("10.1.0.4"), protocol: 6})
+		return v.deniedThere(&web, opening{source: web.IPs[0], destination: netip.MustParseAddr("10.1.0.4"), protocol: 6}, "node b")
 	}
 	must.Equal(t, "dropped on node b: policy (port db, rule 1 of policy closed), unless it answers a flow of db", denied())
 	state.Routes = []model.Route{{Network: "red", Prefix: netip.MustParsePrefix("10.1.0.4/32"), Via: []model.Via{{Port: "web"}}}}
@@ -100,6 +100,56 @@ func TestADenialInAnotherNetwork(t *testing.T) {
 	state.Routes = nil
 	state.Networks[0].Import = nil
 	must.Equal(t, "", denied())
+}
+
+// A packet to a static route is denied by the policy of the port that is its next hop on the node to which the packet goes.
+func TestADenialBehindAStaticRoute(t *testing.T) {
+	t.Parallel()
+	address, prefix := netip.MustParseAddr, netip.MustParsePrefix
+	port := func(name, node, ip string, last byte, policies ...string) model.Port {
+		return model.Port{Name: name, Network: "red", Node: node, MAC: model.MAC{2, 0, 0, 0, 0, last}, IPs: []netip.Addr{address(ip)}, Attach: model.Attachment{Netns: name}, Policies: policies}
+	}
+	via := func(to string, ports ...string) model.Route {
+		r := model.Route{Network: "red", Prefix: prefix(to)}
+		for _, p := range ports {
+			r.Via = append(r.Via, model.Via{Port: p})
+		}
+		return r
+	}
+	state := model.State{
+		Nodes:    []model.Node{{Name: "a", Underlay: []netip.Addr{address("192.0.2.1")}}, {Name: "b", Underlay: []netip.Addr{address("192.0.2.2")}}, {Name: "c", Underlay: []netip.Addr{address("192.0.2.3")}}},
+		Networks: []model.Network{{Name: "red", ID: 7, Subnets: []netip.Prefix{prefix("10.0.0.0/24")}}},
+		Ports: []model.Port{
+			port("web1", "a", "10.0.0.3", 3), port("here", "a", "10.0.0.6", 6, "closed"),
+			port("web2", "b", "10.0.0.4", 4, "closed"), port("web3", "b", "10.0.0.5", 5), port("web4", "c", "10.0.0.7", 7),
+		},
+		Policies: []model.Policy{{Name: "closed", Rules: []model.Rule{{Direction: model.Ingress, Action: model.Deny, Protocol: "udp"}}}},
+		Routes: []model.Route{
+			via("10.96.0.0/16", "web2"), via("10.96.2.0/24", "web3"), via("10.97.0.0/16", "web4", "web2"), via("10.98.0.0/16", "web3", "web2"), via("10.99.0.0/16", "here"),
+			via("0.0.0.0/0", "web2"), via("10.0.0.64/26", "web2"), {Network: "red", Prefix: prefix("10.96.3.0/24"), Discard: true},
+		},
+	}
+	v := &snapshot{want: reconcile.NewDesired("a", state.WithDefaults().Slice("a"), &fib.IDs{}, nil)}
+	web1, _ := v.want.Port("web1")
+	const closed = ": policy (port web2, rule 1 of policy closed), unless it answers a flow of web2"
+	for _, c := range []struct{ to, end, there, here string }{
+		{"10.96.1.1", "node b", "dropped on node b" + closed, ""},
+		{"10.96.2.1", "node b", "", ""}, // a longer prefix
+		{"10.96.3.1", "node b", "", ""},
+		{"10.97.0.1", "node b", "dropped on node b" + closed, ""},
+		{"10.97.0.1", "node c", "", ""},
+		{"10.98.0.1", "node b", "dropped on node b, if it selects port web2" + closed, ""},
+		{"10.99.0.1", "port here", "", "port here, rule 1 of policy closed"},
+		{"192.0.2.9", "node b", "dropped on node b" + closed, ""},
+		{"192.0.2.9", "router 192.0.2.4", "", ""}, // a longer prefix that a router announces
+		{"10.0.0.70", "node b", "dropped on node b" + closed, ""},
+		{"10.0.0.9", "node b", "", ""}, // unused address of a subnet
+	} {
+		o := opening{source: web1.IPs[0], destination: address(c.to), protocol: 17, port: 53, ported: true}
+		if there, here := v.deniedThere(&web1, o, c.end), v.deniedHere(&web1, o); there != c.there || here != c.here {
+			t.Errorf("%s by %s: %q there and %q here, want %q and %q", c.to, c.end, there, here, c.there, c.here)
+		}
+	}
 }
 
 // A node's address passes its workloads' policies, and nothing else does.

@@ -48,7 +48,7 @@ func (a *agent) trace(v *snapshot, r api.TraceRequest) (inspect.Trace, error) {
 	switch {
 	case !ok:
 	case !t.Dropped:
-		t.Elsewhere = v.deniedThere(&from, o)
+		t.Elsewhere = v.deniedThere(&from, o, farEnd(v, steps))
 	case dropsBy(steps, "policy"):
 		if words := v.deniedHere(&from, o); words != "" {
 			t.Verdict += ": " + words
@@ -186,13 +186,12 @@ const tcActShot = 2
 
 // verdict describes the result of the packet.
 func verdict(v *snapshot, steps []datapath.TraceStep, action int32) (words string, dropped bool) {
-	var last, nexthop, drop, member, source, destination, fallback *datapath.TraceStep
+	var last, drop, member, source, destination, fallback *datapath.TraceStep
+	nexthop := lastNexthop(steps)
 	copies := 0
 	for i := range steps {
 		s := &steps[i]
 		switch s.Kind {
-		case datapath.TraceNexthop:
-			nexthop = s
 		case datapath.TraceMember:
 			member = s
 			copies++
@@ -229,7 +228,7 @@ func verdict(v *snapshot, steps []datapath.TraceStep, action int32) (words strin
 	case last == nil:
 		return "answered by the vrouter itself", false
 	case last.Kind == datapath.TraceEncap:
-		words = fmt.Sprintf("forwarded to %s by %s, %s", farEnd(v, nexthop), encapsulationName(last.ID), labelWords(last.ID, last.Value))
+		words = fmt.Sprintf("forwarded to %s by %s, %s", farEnd(v, steps), encapsulationName(last.ID), labelWords(last.ID, last.Value))
 		if destination != nil {
 			words += fmt.Sprintf(", from %s to %s", source.Address, destination.Address)
 		}
@@ -243,18 +242,29 @@ func verdict(v *snapshot, steps []datapath.TraceStep, action int32) (words strin
 	return "answered by the vrouter itself", false
 }
 
-// farEnd returns the node or gateway at the far end of a tunnel. It takes it from the
-// name of the tunnel's nexthop, for example "tunnel b mpls-udp".
-func farEnd(v *snapshot, nexthop *datapath.TraceStep) string {
+// lastNexthop returns the step of the last nexthop; nil: the packet reached none.
+func lastNexthop(steps []datapath.TraceStep) *datapath.TraceStep {
+	for i := len(steps) - 1; i >= 0; i-- {
+		if steps[i].Kind == datapath.TraceNexthop {
+			return &steps[i]
+		}
+	}
+	return nil
+}
+
+// farEnd returns the node, gateway or router at the far end of a tunnel. It takes it from the name of the tunnel's
+// nexthop, for example "tunnel b mpls-udp", "tunnel gateway mx vxlan ethernet" or "tunnel router 192.0.2.9 mpls-udp".
+func farEnd(v *snapshot, steps []datapath.TraceStep) string {
+	nexthop := lastNexthop(steps)
 	if nexthop == nil {
 		return "an unknown end"
 	}
-	words := strings.Fields(v.names().nexthops[nexthop.ID])
-	if len(words) < 3 || words[0] != "tunnel" {
+	words := strings.Fields(strings.TrimSuffix(v.names().nexthops[nexthop.ID], " ethernet"))
+	switch {
+	case len(words) < 3 || words[0] != "tunnel":
 		return nexthopName(v, nexthop.ID)
+	case len(words) == 3:
+		return "node " + words[1]
 	}
-	if words[1] == "gateway" && len(words) > 3 {
-		return "gateway " + words[2]
-	}
-	return "node " + words[1]
+	return words[1] + " " + words[2]
 }

@@ -39,3 +39,23 @@ func TestTheVerdictOfATraceNamesTheTranslatedAddresses(t *testing.T) {
 		t.Errorf("the step without a fallback is %+v", s)
 	}
 }
+
+// The verdict names what is at the far end of the tunnel: a node, a gateway or a BGP router.
+func TestTheVerdictOfATraceNamesTheFarEnd(t *testing.T) {
+	for name, want := range map[string]string{
+		"tunnel b mpls-udp":                             "node b",
+		"tunnel b direct ethernet":                      "node b",
+		"tunnel router vxlan":                           "node router",
+		"tunnel router mpls-udp ethernet":               "node router",
+		"tunnel gateway mx vxlan":                       "gateway mx",
+		"tunnel gateway mx mpls-gre ethernet":           "gateway mx",
+		"tunnel router 192.0.2.9 mpls-udp":              "router 192.0.2.9",
+		"tunnel router fd00::9 00:00:5e:00:01:00 vxlan": "router fd00::9",
+	} {
+		v := &snapshot{names: func() *names { return &names{nexthops: map[uint32]string{5: name}} }}
+		steps := []datapath.TraceStep{{Kind: datapath.TraceNexthop, ID: 5}, {Kind: datapath.TraceEncap, ID: uint32(layout.Number(model.VXLAN)), Value: 700}}
+		if got, _ := verdict(v, steps, 7); got != "forwarded to "+want+" by vxlan, VNI 700" {
+			t.Errorf("by %q the verdict is %q", name, got)
+		}
+	}
+}
