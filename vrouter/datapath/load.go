@@ -91,6 +91,9 @@ func explain(err error) error {
 	if len(missing) > 0 {
 		return fmt.Errorf("load the eBPF programs: %w; this kernel (%s) lacks %s: vrouter needs Linux 6.1 or later", err, KernelRelease(), strings.Join(missing, ", "))
 	}
+	if errors.Is(err, unix.E2BIG) || errors.Is(err, unix.ENOMEM) {
+		return fmt.Errorf("load the eBPF programs: %w; if a map is too large, lower limits in the node's configuration", err)
+	}
 	if errors.Is(err, unix.EPERM) {
 		return fmt.Errorf("load the eBPF programs: %w (run as root, outside a container that forbids bpf(2))", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/token"
 
 	"windtunnel/internal/phrase"
@@ -19,16 +20,37 @@ const checkSyntax = "check indentation, quotes and brackets; an address with col
 // withPosition adds file, line and column to an error of the library, and
 // translates the error into the terms of a state file.
 func withPosition(name string, tokens token.Tokens, err error) error {
+	t, text := explain(tokens, err)
+	if t == nil {
+		return fmt.Errorf("%s: %s", name, text)
+	}
+	return fmt.Errorf("%s:%d:%d: %s", name, t.Position.Line, t.Position.Column, text)
+}
+
+// YAMLError adds file, line, column and key to an error of the library about another file.
+func YAMLError(name string, text []byte, err error) error {
+	tokens := lexer.Tokenize(string(text))
+	t, message := explain(tokens, err)
+	if t == nil || t.Next != nil && t.Next.Type == token.MappingValueType { // the token is a key, which the message has
+		return withPosition(name, tokens, err)
+	}
+	for k := t.Prev; k != nil; k = k.Prev {
+		if k.Type == token.MappingValueType && k.Prev != nil {
+			message = k.Prev.Value + ": " + message
+			break
+		}
+	}
+	return fmt.Errorf("%s:%d:%d: %s", name, t.Position.Line, t.Position.Column, message)
+}
+
+// explain translates an error of the library. It returns the token where the error is; nil: unknown.
+func explain(tokens token.Tokens, err error) (t *token.Token, text string) {
 	var y yaml.Error
 	if errors.As(err, &y) && y.GetToken() != nil && y.GetToken().Position != nil {
-		t := y.GetToken()
-		return fmt.Errorf("%s:%d:%d: %s", name, t.Position.Line, t.Position.Column, translate(y.GetMessage(), strings.TrimSpace(t.Value)))
+		return y.GetToken(), translate(y.GetMessage(), strings.TrimSpace(y.GetToken().Value))
 	}
-	word, text := translateAddress(strings.TrimSpace(err.Error()))
-	if t := onlyToken(tokens, word); t != nil {
-		return fmt.Errorf("%s:%d:%d: %s", name, t.Position.Line, t.Position.Column, text)
-	}
-	return fmt.Errorf("%s: %s", name, text)
+	word, text := translateText(strings.TrimSpace(err.Error()))
+	return onlyToken(tokens, word), text
 }
 
 // onlyToken returns the token with a value; nil if several tokens have it. No
@@ -74,6 +96,8 @@ func translate(message, value string) string {
 		return phrase.Clip(value) + " is too large"
 	case strings.HasPrefix(belongs, "uint"):
 		return fmt.Sprintf("a number belongs here, not %q", phrase.Clip(value))
+	case belongs == "time.Duration":
+		return fmt.Sprintf("a time with its unit belongs here, such as 5s, not %q", phrase.Clip(value))
 	case belongs == "bool":
 		return fmt.Sprintf("true or false belongs here, not %q", phrase.Clip(value))
 	case wrong[1] == "[]interface":
@@ -85,12 +109,13 @@ func translate(message, value string) string {
 var (
 	noAddress = regexp.MustCompile(`(?s)^ParseAddr\((".*")\): (.*)$`)
 	noPrefix  = regexp.MustCompile(`(?s)^netip\.ParsePrefix\((".*")\): (.*)$`)
+	noTime    = regexp.MustCompile(`(?s)^time: .* duration (".*")$`)
 	noText    = regexp.MustCompile(`(?s)^(".*") is not an? `)
 )
 
-// translateAddress translates the error of an invalid address. It also returns the
+// translateText translates the error of an invalid address or time. It also returns the
 // invalid word.
-func translateAddress(message string) (word, text string) {
+func translateText(message string) (word, text string) {
 	text = message
 	var m []string
 	if m = noAddress.FindStringSubmatch(message); m != nil {
@@ -99,6 +124,8 @@ func translateAddress(message string) (word, text string) {
 		text = "auto is only for a node that adds itself to a shared store; write a prefix such as fd00:0:0:17::/64, or settings.locators with 32 bits"
 	} else if m != nil {
 		text = fmt.Sprintf("%s is not a prefix: %s; write one such as 10.1.0.0/16", m[1], m[2])
+	} else if m = noTime.FindStringSubmatch(message); m != nil {
+		text = fmt.Sprintf("%s is not a time; write one with its unit, such as 5s", m[1])
 	} else if m = noText.FindStringSubmatch(message); m == nil {
 		return "", message
 	}

@@ -103,7 +103,8 @@ const (
 	minFlowTime           = time.Second
 	maxFlowTime           = 7 * 24 * time.Hour
 	maxConfigBytes        = 1 << 20
-	maxSocketPath         = 107 // sizeof(sockaddr_un.sun_path) − 1, unix(7)
+	maxEntries            = 1 << 26 // of a table
+	maxSocketPath         = 107     // sizeof(sockaddr_un.sun_path) − 1, unix(7)
 )
 
 // Load reads a node's configuration. Paths in it are relative to the file's
@@ -124,22 +125,18 @@ func Load(path string) (Config, error) {
 	if err != nil {
 		return Config{}, fmt.Errorf("read the node's configuration %s: %w", path, err)
 	}
-	c, err := parseConfig(text, dir)
-	if err != nil {
-		return Config{}, fmt.Errorf("%s: %w", path, err)
-	}
-	return c, nil
+	return parseConfig(path, text, dir)
 }
 
-// parseConfig decodes YAML strictly and fills in the defaults.
-func parseConfig(text []byte, dir string) (c Config, err error) {
+// parseConfig decodes the YAML of a file strictly and fills in the defaults.
+func parseConfig(name string, text []byte, dir string) (c Config, err error) {
 	defer func() {
 		if p := recover(); p != nil { // the YAML library panics on some broken files
-			c, err = Config{}, fmt.Errorf("parse the YAML: %v; check indentation, quotes and brackets", p)
+			c, err = Config{}, fmt.Errorf("%s: parse the YAML: %v; check indentation, quotes and brackets", name, p)
 		}
 	}()
 	if err := yaml.UnmarshalWithOptions(text, &c, yaml.Strict()); err != nil {
-		return Config{}, fmt.Errorf("%s", strings.TrimSpace(yaml.FormatError(err, false, true)))
+		return Config{}, model.YAMLError(name, text, err)
 	}
 	paths := []*string{&c.State, &c.Socket, &c.StateDir, &c.RunDir, &c.StoreTLS.CA, &c.StoreTLS.Cert, &c.StoreTLS.Key}
 	if strings.ContainsRune(c.Netns, '/') { // else it is a name
@@ -149,7 +146,10 @@ func parseConfig(text []byte, dir string) (c Config, err error) {
 		*p = absolute(*p, dir)
 	}
 	c = c.WithDefaults()
-	return c, c.Validate()
+	if err := c.Validate(); err != nil {
+		return Config{}, fmt.Errorf("%s: %w", name, err)
+	}
+	return c, nil
 }
 
 func absolute(path, dir string) string {
@@ -212,6 +212,15 @@ func (c Config) Validate() error {
 	for i, d := range c.Fabric {
 		if err := model.CheckDevice(d); err != nil {
 			fail("fabric[%d]: %w", i, err)
+		}
+	}
+	l := c.Limits
+	for _, s := range []struct {
+		name  string
+		value uint32
+	}{{"routes", l.Routes}, {"prefixes", l.Prefixes}, {"bridge", l.Bridge}, {"nexthops", l.Nexthops}, {"vifs", l.Vifs}, {"labels", l.Labels}, {"remotes", l.Remotes}, {"flows", l.Flows}, {"link_labels", l.LinkLabels}} {
+		if s.value > maxEntries {
+			fail("limits.%s: %d is more than %d", s.name, s.value, maxEntries)
 		}
 	}
 	if c.RepairInterval < minRepair {

@@ -17,7 +17,7 @@ import (
 var samePrefix = cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
 
 func TestConfigFillsInDefaults(t *testing.T) {
-	got := must.Get(parseConfig([]byte("node: a\n"), "/etc/vrouter"))(t)
+	got := must.Get(parseConfig("n.yaml", []byte("node: a\n"), "/etc/vrouter"))(t)
 	want := Config{
 		Node: "a", Socket: "/run/vrouter/a.sock", StateDir: "/var/lib/vrouter/a", RunDir: "/run/vrouter",
 		XDP: Auto, TCX: Auto, WorkloadDevice: Veth, VXLANGRO: Auto, BigTCP: Auto, UDPChecksum: Auto, RepairInterval: 5 * time.Second, Lease: 90 * time.Second, Handover: 5 * time.Second, FlowIdle: 3 * time.Minute, FlowUnanswered: 30 * time.Second, FlowClosed: 10 * time.Second,
@@ -83,19 +83,24 @@ func TestAnInvalidConfigIsRefusedWithTheFieldAndTheRemedy(t *testing.T) {
 		"node: a\nflow_unanswered: 5ms":       "flow_unanswered: 5ms is not within",
 		"node: a\nmetrics: \":9464\"":         `metrics: ":9464" has no IP address`,
 		"node: a\nmetrics: there":             `metrics: "there" is not host:port`,
-		"node: a\nlimits: {routes: -1}":       "routes",
+		"node: a\nlimits: {routes: -1}":       "n.yaml:2:18: routes: -1 is too small; the smallest number is 0",
+		"node: a\nlimits: {flows: 99999999}":  "n.yaml: limits.flows: 99999999 is more than 67108864",
+		"node: a\nresolvers: [localhost]":     `n.yaml:2:13: resolvers: "localhost" is not an IP address`,
+		"node: a\nrepair_interval: 5":         `n.yaml:2:18: repair_interval: a time with its unit belongs here, such as 5s, not "5"`,
+		"node: a\nlease: 5 s":                 `n.yaml:2:8: lease: "5 s" is not a time; write one with its unit, such as 5s`,
+		"node: a\nnode: b":                    `n.yaml:2:1: "node" is already defined in line 1; keep one`,
 		"node: [":                             "",
 	} {
-		_, err := parseConfig([]byte(text), "/")
+		_, err := parseConfig("n.yaml", []byte(text), "/")
 		must.Fail(t, err, want)
 	}
 	long := "node: a\nrun_dir: /" + strings.Repeat("r", 120)
-	_, err := parseConfig([]byte(long), "/")
+	_, err := parseConfig("n.yaml", []byte(long), "/")
 	must.Fail(t, err, "a unix socket's path at most 107")
 }
 
 func TestTheErrorOfAConfigListsEveryMistake(t *testing.T) {
-	_, err := parseConfig([]byte("xdp: on\nflow_idle: 1ms\n"), "/")
+	_, err := parseConfig("n.yaml", []byte("xdp: on\nflow_idle: 1ms\n"), "/")
 	for _, want := range []string{"node:", "xdp:", "flow_idle:"} {
 		must.Fail(t, err, want)
 	}
@@ -103,14 +108,14 @@ func TestTheErrorOfAConfigListsEveryMistake(t *testing.T) {
 
 // A node can get its locator from a pool only if the fleet has a shared store.
 func TestALocatorFromThePoolNeedsASharedStore(t *testing.T) {
-	if c, err := parseConfig([]byte("node: a\nlocator: auto\nstore: etcd://127.0.0.1:2379\n"), "/"); err != nil || c.Locator != (Locator{Auto: true}) {
+	if c, err := parseConfig("n.yaml", []byte("node: a\nlocator: auto\nstore: etcd://127.0.0.1:2379\n"), "/"); err != nil || c.Locator != (Locator{Auto: true}) {
 		t.Errorf("auto with etcd is parsed as %+v, %v", c.Locator, err)
 	}
 	for text, want := range map[string]string{
 		"node: a\nlocator: auto\n": "locator: auto needs a store that the nodes share; write the locator of each node, or settings.locators",
 		"node: a\nlocator: any\n":  "any",
 	} {
-		_, err := parseConfig([]byte(text), "/")
+		_, err := parseConfig("n.yaml", []byte(text), "/")
 		must.Fail(t, err, want)
 	}
 }
@@ -127,7 +132,7 @@ func FuzzConfig(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		c, err := parseConfig(text, "/d")
+		c, err := parseConfig("n.yaml", text, "/d")
 		if err != nil {
 			return
 		}

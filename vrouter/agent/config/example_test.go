@@ -13,10 +13,10 @@ import (
 func TestThePackagesConfiguration(t *testing.T) {
 	text, err := os.ReadFile("../../../dist/vrouter/node.yaml")
 	must.Succeed(t, err)
-	_, err = parseConfig(text, "/etc/vrouter")
+	_, err = parseConfig("n.yaml", text, "/etc/vrouter")
 	must.Fail(t, err, "node: is missing")
 	enabled := regexp.MustCompile(`(?m)^#([a-z_]+: )`).ReplaceAll(text, []byte("$1"))
-	c, err := parseConfig(enabled, "/etc/vrouter")
+	c, err := parseConfig("n.yaml", enabled, "/etc/vrouter")
 	if err != nil {
 		t.Fatalf("%v in the configuration without comment marks:\n%s", err, enabled)
 	}
