@@ -20,7 +20,7 @@ type cpuOptions struct {
 }
 
 func (o *cpuOptions) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.cpus, "cpus", "", "CPUs of each node, such as a=0-3,b=4-7 or a=2,b=3,wire=0,engine=1 (default: the CPUs nearest to each other)")
+	cmd.Flags().Var((*nonEmpty)(&o.cpus), "cpus", "CPUs of each node, such as a=0-3,b=4-7 or a=2,b=3,wire=0,engine=1 (default: the CPUs nearest to each other)")
 	o.distance = string(condition.Auto)
 	cmd.Flags().Var(cli.Choice{Chosen: &o.distance, Words: []string{"auto", "near", "far", "any", "off"}}, "cpu-distance", "CPU distance to measure at, if the host of a virtual machine changes it: near, far, any, auto (the nearest distance that holds for at least a quarter of the time) or off (do not read it)")
 }

@@ -47,7 +47,7 @@ every command for runs works with it.`,
 		Args: cli.Takes(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.command = recorded(cmd, args)
-			if err := cli.Misuse(cmp.Or(resumable(cmd), clusterOnly(cmd, o.testbed), aboveZero(cmd, "trials", "duration", "parallel"))); err != nil {
+			if err := cli.Misuse(cmp.Or(resumable(cmd), clusterOnly(cmd, o.testbed), aboveZero(cmd, "trials", "duration", "parallel"), nonEmptyLists(cmd))); err != nil {
 				return err
 			}
 			switch {
@@ -66,13 +66,13 @@ every command for runs works with it.`,
 	}
 	f := cmd.Flags()
 	o.choices(cmd)
-	f.StringVar(&o.testbed, "testbed", "", "Hosts file (docs/hosts.md); k8s: the nodes of a Kubernetes cluster (docs/kubernetes.md)")
+	f.Var((*nonEmpty)(&o.testbed), "testbed", "Hosts file (docs/hosts.md); k8s: the nodes of a Kubernetes cluster (docs/kubernetes.md)")
 	imageFlags(cmd, &o.cluster, "all usable ones")
 	f.StringVar(&o.matrix.pairs, "pairs", "all", "Pairs of hosts: all, ring (each host to the next one), or a list such as a:b,b:a")
 	f.IntVar(&o.matrix.parallel, "parallel", 1, "Maximum number of trials at the same time, between different hosts; a number above half of the hosts counts as half of them; trials on one fabric can disturb each other")
 	f.IntVar(&o.trials, "trials", 0, "Trials of each scenario between each pair")
 	f.BoolVar(&o.dryRun, "dry-run", false, "Print the plan and its duration, and measure nothing")
-	f.StringVar(&o.resume, "resume", "", "Resume an interrupted or killed run by its ID, with its plan and gates (--gates sets other gates for the remaining trials)")
+	f.Var((*nonEmpty)(&o.resume), "resume", "Resume an interrupted or killed run by its ID, with its plan and gates (--gates sets other gates for the remaining trials)")
 	return cmd
 }
 

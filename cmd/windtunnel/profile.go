@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -37,6 +38,9 @@ graph in report.html.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if rate < 1 {
 				return cli.Misuse(fmt.Errorf("--rate %d: choose 1 sample per second or more", rate))
+			}
+			if err := cli.Misuse(cmp.Or(aboveZero(cmd, "trials", "duration"), nonEmptyLists(cmd))); err != nil {
+				return err
 			}
 			o.command = recorded(cmd, args)
 			o.profiling = experiment.Profiling{Rate: rate, Blocks: o.trials}

@@ -86,7 +86,7 @@ Without a suite, --system describes the experiment: every system carries every
 		Args: cli.Takes(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.command = recorded(cmd, args)
-			if err := cli.Misuse(cmp.Or(resumable(cmd), clusterOnly(cmd, o.testbed), aboveZero(cmd, "trials", "max-trials", "max-time", "duration"))); err != nil {
+			if err := cli.Misuse(cmp.Or(resumable(cmd), clusterOnly(cmd, o.testbed), aboveZero(cmd, "trials", "max-trials", "max-time", "duration", "streams"), nonEmptyLists(cmd))); err != nil {
 				return err
 			}
 			if *profiled {
@@ -100,14 +100,14 @@ Without a suite, --system describes the experiment: every system carries every
 	o.cpus.flags(cmd)
 	o.line.flags(cmd)
 	f.IntVar(&o.trials, "trials", 0, "Trials of each scenario (with --precision: the minimum)")
-	f.StringVar(&o.precision, "precision", "", "Repeat until the throughput and the CPU of both sides are known to this precision, such as 2%")
+	f.Var((*nonEmpty)(&o.precision), "precision", "Repeat until the throughput and the CPU of both sides are known to this precision, such as 2%")
 	f.IntVar(&o.maxTrials, "max-trials", 0, "Maximum trials per scenario (needs --precision)")
 	f.DurationVar(&o.maxTime, "max-time", 0, "Maximum time of the run, such as 20m (needs --precision)")
 	f.BoolVar(&o.dryRun, "dry-run", false, "Print the plan and its duration, and measure nothing")
 	f.BoolVar(profiled, "profile", false, fmt.Sprintf("Run each scenario of the first %d blocks a second time, with a CPU profiler", profiledBlocks))
-	f.StringVar(&o.testbed, "testbed", "", "Hosts file: measure between these hosts, reached by SSH, and not on this machine (docs/hosts.md); k8s: between nodes of a Kubernetes cluster (docs/kubernetes.md)")
+	f.Var((*nonEmpty)(&o.testbed), "testbed", "Hosts file: measure between these hosts, reached by SSH, and not on this machine (docs/hosts.md); k8s: between nodes of a Kubernetes cluster (docs/kubernetes.md)")
 	imageFlags(cmd, &o.cluster, "the first usable ones")
-	f.StringVar(&o.resume, "resume", "", "Resume an interrupted or killed run by its ID, with its plan and gates (--gates sets other gates for the remaining trials)")
+	f.Var((*nonEmpty)(&o.resume), "resume", "Resume an interrupted or killed run by its ID, with its plan and gates (--gates sets other gates for the remaining trials)")
 	return cmd
 }
 
@@ -169,7 +169,7 @@ func (o *runOptions) choices(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&o.short, "short", false, "Run the suite's short form, which takes a few minutes")
 	f.StringSliceVar(&o.scenarios, "scenario", nil, "Run only these scenarios: IDs, groups (the part before \"/\") or patterns, separated by commas")
-	f.StringVar(&o.tool, "tool", "", "Use this traffic tool in every scenario")
+	f.Var((*nonEmpty)(&o.tool), "tool", "Use this traffic tool in every scenario")
 	f.DurationVar(&o.duration, "duration", 0, "Measured time of each trial, such as 2s")
 	f.Uint64Var(&o.seed, "seed", 0, "Seed of the random order (0: generate one)")
 	f.Var(cli.Choice{Chosen: &o.gates, Words: []string{"enforce", "warn"}}, "gates", "Treatment of disturbed trials: enforce (the default) repeats them and does not count them, warn counts them with a flag")
@@ -292,6 +292,9 @@ func (o *runOptions) plan(ctx context.Context, args []string) (*suite.Plan, erro
 		var err error
 		if opts.Precision, err = units.ParsePercent(o.precision); err != nil {
 			return nil, cli.Misuse(fmt.Errorf("--precision: %w", err))
+		}
+		if opts.Precision == 0 {
+			return nil, cli.Misuse(fmt.Errorf("--precision %s: give a value above 0, or omit the flag to use the suite's value", o.precision))
 		}
 	}
 	var plan *suite.Plan

@@ -40,8 +40,8 @@ the file of --token-file. Ctrl-C ends the server.`,
   windtunnel serve --listen :8420 --token-file /etc/windtunnel/token --host lab.example.net`,
 		Args: cli.Takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("host") && len(o.hosts) == 0 {
-				return cli.Misuse(errors.New("--host \"\": the value is empty; give a host name, or omit the flag"))
+			if err := nonEmptyLists(cmd); err != nil {
+				return cli.Misuse(err)
 			}
 			return o.run(cmd.Context(), cmd.OutOrStdout())
 		},

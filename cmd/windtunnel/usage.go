@@ -1,6 +1,12 @@
 package main
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
 
 // nonEmpty is the value of a flag that must not be empty: an empty variable of a shell script must
 // not stand for the default.
@@ -15,4 +21,14 @@ func (v *nonEmpty) Set(given string) error {
 	}
 	*v = nonEmpty(given)
 	return nil
+}
+
+// nonEmptyLists returns an error if the user sets a flag with a list to no value.
+func nonEmptyLists(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if list, ok := f.Value.(pflag.SliceValue); ok && len(list.GetSlice()) == 0 {
+			err = fmt.Errorf("--%s \"\": the value is empty; give one, or omit the flag", f.Name)
+		}
+	})
+	return err
 }
