@@ -36,10 +36,11 @@ func (o *cpuOptions) choose(f *probe.Facts) (cpuChoice, error) {
 	usable := f.UsableCPUs()
 	if o.cpus != "" {
 		l, err := testbed.ParseLayout(o.cpus, usable, probe.ParseCPUList)
-		if err == nil {
-			f.Allowed = l.CPUs()
+		if err != nil {
+			return cpuChoice{}, cli.Misuse(err)
 		}
-		return cpuChoice{l, "as --cpus gives them"}, err
+		f.Allowed = l.CPUs()
+		return cpuChoice{l, "as --cpus gives them"}, nil
 	}
 	return nearest(f, cpudistance.Between)
 }

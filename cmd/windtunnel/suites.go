@@ -156,8 +156,11 @@ func expand(file string, data []byte, opts suite.ExpandOptions) (*suite.Plan, er
 		return nil, err
 	}
 	plan, err := s.Expand(opts)
-	if err == nil {
+	switch {
+	case err == nil:
 		estimable(plan)
+	case !errors.As(err, new(suite.Errors)): // a wrong option, and not a mistake in the file
+		err = cli.Misuse(err)
 	}
 	return plan, err
 }

@@ -55,7 +55,7 @@ func (o *trendOptions) trend(suite string) (*compare.Trend, error) {
 	if o.metric != "" {
 		m, err := compare.Metric(o.metric)
 		if err != nil {
-			return nil, err
+			return nil, cli.Misuse(err)
 		}
 		opts.Metric = m
 	}
