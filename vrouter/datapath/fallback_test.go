@@ -94,7 +94,7 @@ func (r *rig) superpacket(t *testing.T, frame []byte, segments, size uint32) (co
 	return code
 }
 
-// A superpacket counts as the packets on the wire. BPF_PROG_TEST_RUN cannot send it into a
+// A superpacket counts as the packets on the wire, also if it has no number of segments. BPF_PROG_TEST_RUN cannot send it into a
 // tunnel, because its context has no type of segmentation.
 func TestASuperpacketOfDatagramsIsCounted(t *testing.T) {
 	r := newRig(t, model.MPLSoUDP, false, func(f *fib.Tables) {
@@ -104,12 +104,15 @@ func TestASuperpacketOfDatagramsIsCounted(t *testing.T) {
 		f.Nexthops[nhTranslated] = n
 	})
 	b := frame(macA, model.RouterMAC, serialize(t, transports(string(make([]byte, 300)))["UDP"][0](ip4(addrA, addrB, 64), layers.IPv6{})...))
-	before := r.fallbacks(t)
-	if code := r.superpacket(t, b, 3, 100); r.drop(t, nil) != "untranslatable" {
-		t.Errorf("action %d, drop reason %s, want untranslatable", code, r.drop(t, nil))
+	for i, segments := range []uint32{3, 0} {
+		before, drops := r.fallbacks(t), must.Get(r.Drops())(t)
+		if code := r.superpacket(t, b, segments, 100); r.drop(t, drops) != "untranslatable" {
+			t.Errorf("action %d, drop reason %s, want untranslatable", code, r.drop(t, drops))
+		}
+		before["udp_segments"] += 2
+		r.counted(t, "a superpacket of 3 datagrams", before, "udp_segments")
+		must.Equal(t, uint64(3*(i+1)), must.Get(r.VifStats())(t)[1].RxPackets)
 	}
-	before["udp_segments"] += 2
-	r.counted(t, "a superpacket of 3 datagrams", before, "udp_segments")
 }
 
 // A superpacket above 64 KiB has the length 0. Its segments are too large to be translated

@@ -42,7 +42,7 @@ static __always_inline int deliver(struct __sk_buff *skb, const struct nexthop *
 			return verdict;
 	}
 	trace(TRACE_DELIVER, nh->vrf, nh->vif, nh->oif, 1);
-	count_vif(nh->vif, 1, segments(skb), skb->len);
+	count_vif(skb, nh->vif, 1);
 	if (routed) {
 		struct ethhdr *eth = (void *)(long)skb->data;
 

@@ -26,7 +26,7 @@ static __always_inline int flood_to_vif(struct __sk_buff *skb, const struct next
 	skb->mark = 0;
 	if (failed)
 		return 0;
-	count_vif(v->id, 1, 1, skb->len);
+	count_vif(skb, v->id, 1);
 	count_outcome(OUT_REPLICAS);
 	return 1;
 }

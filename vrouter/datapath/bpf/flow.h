@@ -97,7 +97,7 @@ static __always_inline int admit_packet(struct __sk_buff *skb, const struct vif 
 		return verdict_of(f->action);
 	if (f->action == FLOW_FORWARD)
 		follow_tcp(f, p->tcp, to_workload, !!f->packets[to_workload ? 0 : 1]);
-	count_flow(skb, f, to_workload, p->key.protocol, now);
+	count_flow(skb, f, to_workload, now);
 	return verdict_of(f->action);
 }
 

@@ -133,37 +133,6 @@ static __always_inline int is_fresh(const struct flow *f)
 	return (__u32)bpf_jiffies64() - f->seen_tick < FRESH_TICKS;
 }
 
-/* Returns a superpacket's bytes on the wire, with the headers of each segment, and in the upper 32 bits its
- * segments. A superpacket of a virtual machine has no number of segments. The segments of an IPv6 superpacket
- * above 64 KiB lack its extension header. The verifier checks this function separately. */
-__noinline __u64 on_the_wire(struct __sk_buff *skb, __u8 protocol)
-{
-	__u32 headers = ETH_HLEN, segments = skb->gso_segs, size = skb->gso_size;
-	__u8 b = 0; /* version and length of the IP header; length of the TCP header */
-
-	if (bpf_skb_load_bytes(skb, ETH_HLEN, &b, 1))
-		return skb->len;
-	headers += b >> 4 == 6 ? sizeof(struct ipv6hdr) : (b & 0xf) * 4;
-	if (protocol != IPPROTO_TCP)
-		headers += sizeof(struct udphdr);
-	else if (!bpf_skb_load_bytes(skb, headers + TCP_LENGTH_AT, &b, 1))
-		headers += (b >> 4) * 4;
-	if (!segments && size)
-		segments = (skb->len - headers + size - 1) / size;
-	return (__u64)segments << 32 | (skb->len + (segments - 1) * headers);
-}
-
-/* Returns a packet's bytes on the wire, and in the upper 32 bits the number of packets. */
-static __always_inline __u64 wire_of(struct __sk_buff *skb, __u8 protocol)
-{
-	__u64 wire = 1ull << 32 | skb->len;
-
-	if (skb->gso_size)
-		wire = on_the_wire(skb, protocol);
-	asm volatile("" : "+r"(wire));
-	return wire;
-}
-
 /* wire: wire_of() the packet. */
 static __always_inline void add_to_flow(struct flow *f, int to_workload, __u64 wire)
 {
@@ -176,9 +145,9 @@ static __always_inline void add_to_flow(struct flow *f, int to_workload, __u64 w
 	}
 }
 
-static __always_inline void count_flow(struct __sk_buff *skb, struct flow *f, int to_workload, __u8 protocol, __u64 now)
+static __always_inline void count_flow(struct __sk_buff *skb, struct flow *f, int to_workload, __u64 now)
 {
 	if (f->seen_ns != now)
 		renew_flow(f, now);
-	add_to_flow(f, to_workload, wire_of(skb, protocol));
+	add_to_flow(f, to_workload, wire_of(skb));
 }

@@ -67,6 +67,6 @@ __noinline int is_of_known_flow(struct __sk_buff *skb, __u32 vif, int to_workloa
 	if (!f || !generation || !*generation || f->policy != *generation || f->action != FLOW_FORWARD || !is_fresh(f) ||
 	    (k.protocol == IPPROTO_TCP && !(f->tcp & FLOW_TCP_ESTABLISHED)))
 		return 0;
-	add_to_flow(f, to_workload, wire_of(skb, k.protocol));
+	add_to_flow(f, to_workload, wire_of(skb));
 	return 1;
 }

@@ -49,7 +49,7 @@ static __always_inline struct flow *own_flow(struct __sk_buff *skb, const struct
 	if (!f)
 		return 0;
 	follow_tcp(f, p->tcp, 0, 1);
-	count_flow(skb, f, 0, p->key.protocol, now);
+	count_flow(skb, f, 0, now);
 	return f;
 }
 

@@ -226,7 +226,7 @@ __noinline int to_outside(struct __sk_buff *skb)
 	if (f && f->translation == FROM_BACKEND && !is_forgotten(f, k->protocol, bpf_ktime_get_coarse_ns()) && has_pair(s, f)) {
 		other = bpf_map_lookup_elem(&flows, &s->other);
 		/* An ACK of the workload alone does not establish a connection. */
-		s->wire = wire_of(skb, s->p.key.protocol);
+		s->wire = wire_of(skb);
 		follow_translation(s, f, 1, other && other->packets[0]);
 		find_transport_header(&s->p);
 	} else {
@@ -294,7 +294,7 @@ __noinline int from_outside(struct __sk_buff *skb, const struct vif *v, struct a
 	f = is_translated_protocol(&s->p) ? bpf_map_lookup_elem(&flows, &s->p.key) : 0;
 	find_transport_header(&s->p);
 	if (f && f->translation == TO_BACKEND && !is_forgotten(f, s->p.key.protocol, bpf_ktime_get_coarse_ns())) {
-		s->wire = wire_of(skb, s->p.key.protocol);
+		s->wire = wire_of(skb);
 		if (follow_translation(s, f, 0, 1)) {
 			s->flow = *f;
 			verdict = write_second(s, v->vrf, 0);

@@ -166,7 +166,7 @@ static __always_inline int send_to_backend(struct __sk_buff *skb, const struct v
 		*to = f->other;
 		return GO_ON;
 	}
-	count_vif(v->id, 1, segments(skb), skb->len);
+	count_vif(skb, v->id, 1);
 	verdict = send_back(skb, v, is_mapped(&f->other) ? bpf_htons(ETH_P_IP) : bpf_htons(ETH_P_IPV6));
 	return verdict < 0 ? verdict : WENT(verdict, OUT_FORWARDED);
 }
@@ -188,7 +188,7 @@ __noinline int to_service_slowly(struct __sk_buff *skb, const struct vif *v, str
 	error = s->p.error;
 	if (verdict != GO_ON || (error ? !translate_error(skb, 0, 0) : !has_ports(s->p.key.protocol)))
 		return GO_ON;
-	s->wire = wire_of(skb, s->p.key.protocol);
+	s->wire = wire_of(skb);
 	f = bpf_map_lookup_elem(&flows, &s->p.key);
 	if (error)
 		return f ? send_to_backend(skb, v, f, to) : GO_ON;
@@ -230,7 +230,7 @@ __noinline int to_service(struct __sk_buff *skb, const struct vif *v, struct add
 	if (!tracing && read_known(skb, k, 0)) {
 		f = bpf_map_lookup_elem(&flows, k);
 		if (f && f->translation && f->translation != FROM_BACKEND && is_steady(f, k->protocol)) {
-			add_to_flow(f, 0, wire_of(skb, k->protocol));
+			add_to_flow(f, 0, wire_of(skb));
 			return rewrite(skb, f, BEHIND_IP_HEADER, k->protocol) ? -DROP_MALFORMED : send_to_backend(skb, v, f, to);
 		}
 	}
@@ -273,7 +273,7 @@ __noinline int from_service_slowly(struct __sk_buff *skb, __u32 vif, __u32 flags
 	if (s->p.key.protocol == IPPROTO_TCP && !(f->tcp & FLOW_TCP_ESTABLISHED) && !f->packets[1] &&
 	    !(s->p.tcp & (TCP_F_SYN | TCP_F_RST)))
 		return 0;
-	s->wire = wire_of(skb, s->p.key.protocol);
+	s->wire = wire_of(skb);
 	follow_translation(s, f, 1, 1);
 	rewrite(skb, f, s->p.part == PART_LATER ? 0 : s->p.at, s->p.key.protocol);
 	return 0;
@@ -294,7 +294,7 @@ __noinline int from_service(struct __sk_buff *skb, __u32 vif, __u32 flags)
 	if (!is_steady(f, k.protocol))
 		return 0;
 	if (!f->policy)
-		add_to_flow(f, 1, wire_of(skb, k.protocol));
+		add_to_flow(f, 1, wire_of(skb));
 	rewrite(skb, f, BEHIND_IP_HEADER, k.protocol);
 	return 1;
 }

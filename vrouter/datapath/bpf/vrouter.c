@@ -41,7 +41,7 @@ int from_workload(struct __sk_buff *skb)
 		return TC_ACT_UNSPEC;
 	trace(TRACE_VIF, v->vrf, v->id, ifindex, 1);
 	if (skb->mark != CUT_MARK && !IS_COPY(skb->mark)) {
-		count_vif(v->id, 0, segments(skb), skb->len);
+		count_vif(skb, v->id, 0);
 		if (!within_egress(skb, v))
 			return finish(skb, v->id, v->vrf, -DROP_EGRESS_LIMIT);
 	}
