@@ -173,6 +173,9 @@ func (a *agent) deletePort(ctx context.Context, name string) (api.Applied, error
 		if _, here := a.reconciler.Want.Port(name); !here {
 			return err
 		}
+		if err := fleet.CheckUnused(name, slices.Values(a.reconciler.Want.Routes)); err != nil {
+			return refuseAs(http.StatusConflict, err)
+		}
 		if err := a.follower.DeleteLater(name); err != nil {
 			return err
 		}

@@ -115,6 +115,7 @@ func theStoreIsUnreachable(t *testing.T) {
 	a, c := b.nodes[0], b.nodes[1]
 	a.run("network", "create", "red", "--subnet", "10.1.0.0/24")
 	x, y, z := b.connected("x", "red", 0), b.connected("y", "red", 1), b.connected("z", "red", 1)
+	a.run("route", "add", "red", "10.9.0.0/24", "--port", y.port.Name)
 	soon(t, "the ports reach each other", func() error { return datagram(x, y, 4, 64) })
 	traffic := load(t, x, y)
 
@@ -133,6 +134,8 @@ func theStoreIsUnreachable(t *testing.T) {
 	}
 	_, err := c.try("port", "add", "--network", "red", "--netns", b.name+"-z", "--interface", "eth1")
 	must.Fail(t, err, "nothing was changed")
+	_, err = c.try("port", "delete", y.port.Name)
+	must.Fail(t, err, "the route to 10.9.0.0/24 in network red uses it; delete the route first")
 	c.run("port", "delete", z.port.Name)
 	if s := answer(c, (*api.Client).Status); len(s.Store.Waiting) != 1 || s.Ports != 1 {
 		t.Errorf("after a deletion: %+v, %d ports", s.Store, s.Ports)

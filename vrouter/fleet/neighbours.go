@@ -236,8 +236,10 @@ func (v *View) nearPort(p model.Port, replaced []model.Port) *neighbours {
 		n.without = append(n.without, o.Name)
 	}
 	for _, o := range replaced {
-		if network, prefix := v.routeVia(o.Name); prefix.IsValid() {
-			n.addRoute(v.routes[network][prefix])
+		for _, r := range v.routes[o.Network] {
+			if slices.Contains(r.Via, model.Via{Port: o.Name}) {
+				n.addRoute(r)
+			}
 		}
 	}
 	n.addReach(p.Network)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"net/netip"
 	"slices"
@@ -132,23 +133,22 @@ func (v *View) releaseSome(ports []model.Port, maxKeys int) (store.Commit, error
 		if len(d.commit.Delete)+len(uniqueKeys(p))+1 > maxKeys {
 			break
 		}
-		if network, route := v.routeVia(p.Name); route.IsValid() {
-			return store.Commit{}, refuse(InUse, "delete port %q: the route to %s in network %s uses it; delete the route first", p.Name, route, network)
+		if err := CheckUnused(p.Name, maps.Values(v.routes[p.Network])); err != nil {
+			return store.Commit{}, err
 		}
 		d.release(p)
 	}
 	return d.commit, nil
 }
 
-// routeVia returns a route that uses a port; zero: no route uses it.
-func (v *View) routeVia(port string) (network string, prefix netip.Prefix) {
-	p := v.ports[port]
-	for _, r := range v.routes[p.Network] {
+// CheckUnused refuses the deletion of a port that a route uses.
+func CheckUnused(port string, routes iter.Seq[model.Route]) error {
+	for r := range routes {
 		if slices.Contains(r.Via, model.Via{Port: port}) {
-			return r.Network, r.Prefix
+			return refuse(InUse, "delete port %q: the route to %s in network %s uses it; delete the route first", port, r.Prefix, r.Network)
 		}
 	}
-	return "", netip.Prefix{}
+	return nil
 }
 
 // portsOn returns the ports on a node, sorted by name.

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -229,8 +230,8 @@ func (f *Fleet) DeletePort(ctx context.Context, name string, allow func(model.Po
 				return store.Commit{}, err
 			}
 		}
-		if network, route := v.routeVia(name); route.IsValid() {
-			return store.Commit{}, refuse(InUse, "delete port %q: the route to %s in network %s uses it; delete the route first", name, route, network)
+		if err := CheckUnused(name, maps.Values(v.routes[was.Network])); err != nil {
+			return store.Commit{}, err
 		}
 		return v.draft().release(was).commit, nil
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"windtunnel/vrouter/model"
@@ -80,7 +81,7 @@ func (f *Fleet) releaseOn(ctx context.Context, node string, which func(storedPor
 				if !which(*v.ports[p.Name]) {
 					continue
 				}
-				if _, route := v.routeVia(p.Name); route.IsValid() {
+				if CheckUnused(p.Name, maps.Values(v.routes[p.Network])) != nil {
 					used = append(used, p.Name)
 				} else {
 					free = append(free, p)

@@ -382,7 +382,7 @@ func (s *shared) wake() {
 
 // finishLeaving deletes the recorded ports from the store when it is reachable.
 func (f *Follower) finishLeaving(ctx context.Context) {
-	told := "" // last logged error, to log each error only once
+	told := map[string]string{} // last logged error of each port, to log each error only once
 	for {
 		var ports []string
 		if err := f.Ask(ctx, func() error { ports = slices.Clone(f.Own.Leaving); return nil }); err != nil {
@@ -390,12 +390,15 @@ func (f *Follower) finishLeaving(ctx context.Context) {
 		}
 		for _, port := range ports {
 			_, err := f.DeletePort(ctx, port, nil)
-			if err != nil && !fleet.IsWhy(err, fleet.NotFound) {
-				if why := err.Error(); why != told && !errors.Is(err, store.ErrUnavailable) {
-					f.log.Warn("cannot delete a port from the store that is deleted on this node", "port", port, "error", err)
-					told = why
-				}
+			if errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil {
 				break
+			}
+			if err != nil && !fleet.IsWhy(err, fleet.NotFound) {
+				if why := err.Error(); why != told[port] {
+					f.log.Warn("a port that is deleted on this node is still in the store; the agent retries", "port", port, "error", err)
+					told[port] = why
+				}
+				continue
 			}
 			if f.Ask(ctx, func() error { return f.HasLeft(port) }) != nil {
 				return
