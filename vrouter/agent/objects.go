@@ -195,7 +195,7 @@ func (a *agent) handlePort(r *http.Request) (any, error) {
 }
 
 // handleChangePort changes a port. If the port is attached to this node, it forwards
-// when handleChangePort returns. On failure the previous port is restored.
+// when handleChangePort returns. On failure the changed fields are restored.
 func (a *agent) handleChangePort(r *http.Request) (any, error) {
 	began := time.Now()
 	change, err := read[api.PortChange](r)
@@ -229,7 +229,7 @@ func (a *agent) handleChangePort(r *http.Request) (any, error) {
 	})
 	if err != nil {
 		_, back := a.change(context.WithoutCancel(r.Context()), began, func(ctx context.Context) error {
-			_, err := a.follower.UpdatePort(ctx, name, func(p *model.Port) error { *p = was; return nil })
+			_, err := a.follower.UpdatePort(ctx, name, func(p *model.Port) error { restorePort(p, was, port); return nil })
 			return err
 		})
 		if back != nil {
@@ -252,6 +252,23 @@ func changePort(p *model.Port, change api.PortChange) {
 	}
 	if change.Bandwidth != nil {
 		p.Bandwidth = *change.Bandwidth
+	}
+}
+
+// restorePort undoes a change of a port from was to made. A field that no longer has its value of made stays,
+// because another client has changed it.
+func restorePort(p *model.Port, was, made model.Port) {
+	if p.Attach == made.Attach {
+		p.Attach = was.Attach
+	}
+	if slices.Equal(p.Policies, made.Policies) {
+		p.Policies = was.Policies
+	}
+	if slices.Equal(p.AllowSources, made.AllowSources) {
+		p.AllowSources = was.AllowSources
+	}
+	if p.Bandwidth == made.Bandwidth {
+		p.Bandwidth = was.Bandwidth
 	}
 }
 
