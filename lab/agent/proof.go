@@ -159,11 +159,13 @@ func echo(where *space.Space, to netip.Addr, payload int, deadline time.Time) er
 		return fmt.Errorf("open an ICMP socket: %w", err)
 	}
 	defer c.Close()
+	wait := 200 * time.Millisecond
 	for seq := 1; ; seq++ {
-		err = pingOnce(c, to, seq, payload, 200*time.Millisecond)
+		err = pingOnce(c, to, seq, payload, wait)
 		if err == nil {
 			return nil
 		}
+		wait = min(2*wait, 5*time.Second) // the link may have a delay
 		if time.Now().After(deadline) {
 			return fmt.Errorf("ping %s with %d bytes of payload, with fragmentation forbidden: %w", to, payload, err)
 		}

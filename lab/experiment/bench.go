@@ -307,11 +307,12 @@ func (b *Bench) ProveAll(ctx context.Context) error {
 }
 
 func (b *Bench) provePair(ctx context.Context, p Pair, version int) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*proofTimeout)
+	wait := proofWait(b.scenario.Scenario, b.proof)
+	ctx, cancel := context.WithTimeout(ctx, 2*wait)
 	defer cancel()
 	sender, from := p.Sender.tools()
 	receiver, at := p.Receiver.tools()
-	args := agent.ReachArgs{Endpoint: from, Address: p.Receiver.Addr(version), Port: agent.ProofPort, MTU: b.MTU, Bytes: b.proof, Wait: proofTimeout}
+	args := agent.ReachArgs{Endpoint: from, Address: p.Receiver.Addr(version), Port: agent.ProofPort, MTU: b.MTU, Bytes: b.proof, Wait: wait}
 	args.NoEcho = p.Receiver.agent != nil && p.Receiver.Listen.IsValid() // the address of a service
 	answer := args
 	answer.Endpoint = at
@@ -333,7 +334,18 @@ const (
 	// in a tenth of a second.
 	leastProof = 64 << 10
 	proofTime  = 50 * time.Millisecond // duration of the transfer on a slow link, each way
+	proofDelay = 10 * time.Millisecond // of a link on which TCP needs long for many bytes
 )
+
+// proofWait returns the time that a pair has for the proof of connectivity with so many bytes each way.
+func proofWait(sc *suite.Scenario, bytes int) time.Duration {
+	const trips = 30 // of two echoes, a connection and its two slow starts, with some losses
+	wait := proofTimeout + trips*sc.Fabric.Delay
+	if sc.Fabric.Rate > 0 {
+		wait += time.Duration(2 * 8 * float64(bytes) / float64(sc.Fabric.Rate) * float64(time.Second))
+	}
+	return wait
+}
 
 // proofSize returns the bytes that the proof of connectivity moves each way in a scenario.
 func proofSize(sc *suite.Scenario) int {
@@ -341,7 +353,10 @@ func proofSize(sc *suite.Scenario) int {
 	if sc.Endpoint.Kind == suite.VM {
 		most = guestProof
 	}
-	if sc.Fabric.Rate <= 0 {
+	switch {
+	case sc.Fabric.Delay > proofDelay:
+		return leastProof
+	case sc.Fabric.Rate <= 0:
 		return most
 	}
 	carried := float64(sc.Fabric.Rate) / 8 * proofTime.Seconds()

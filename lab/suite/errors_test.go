@@ -120,7 +120,7 @@ func TestEveryMistakeIsReportedWithPlaceProblemAndRemedy(t *testing.T) {
 		{fabric("kind: veth, links: 2"), 8, 34, "2 links on a veth pair, which is one link", "set kind: wire"},
 		{fabric("rate: 7"), 8, 21, "rate 7 bit/s is less than one packet of 1400 B per second", `write the unit, such as "10M"`},
 		{fabric("delay: 200"), 8, 25, `duration "200": has no unit`, `"200ms"`},
-		{fabric("delay: 2s"), 8, 22, "2s is out of bounds", "write 0s to 1s"},
+		{fabric("delay: 2s"), 8, 22, "2s is out of bounds", "write 0s to 500ms"},
 		{fabric("kind: veth, delay: 1ms"), 8, 34, "delay has no meaning for a veth pair", "set kind: wire"},
 		{fabric("cpus: 0"), 8, 21, "is not a whole number from 1 to 64", ""},
 		{fabric("cpus: 1, queues: 2"), 8, 32, "2 receive queues on nodes of 1 CPU", "or remove cpus"},

@@ -145,9 +145,9 @@ const (
 	mostCPUs       = 64        // of a VM, and of a node
 	leastMemory    = 128 << 20 // of a VM: a kernel, the tools, and their buffers
 	mostMemory     = 1 << 40
-	mostDelay      = time.Second
-	leastShare     = 0.01 // of a node's CPU time
-	leastLoss      = 1e-6 // of a search for the highest rate
+	mostDelay      = 500 * time.Millisecond // the tools do not start within their time limits with more
+	leastShare     = 0.01                   // of a node's CPU time
+	leastLoss      = 1e-6                   // of a search for the highest rate
 	mostLoss       = 0.5
 	mostLinkLoss   = 0.1
 	mostPace       = 1e7  // requests per second
