@@ -155,7 +155,7 @@ func (o *compareOptions) read() (opts compare.Options, err error) {
 func readGates(path string) (*compare.Gates, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("read the gates: %w", err)
+		return nil, fmt.Errorf("read the gates: %w; name a file of gates (docs/comparing.md)", err)
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, compare.MaxGateBytes+1))

@@ -39,6 +39,8 @@ func prepare(path string, readOnly bool) error {
 		return fmt.Errorf("open store %s: %w", path, err)
 	case info.IsDir():
 		return fmt.Errorf("open store %s: it is a directory; name a file in it, such as %s", path, filepath.Join(path, fileName))
+	case !info.Mode().IsRegular(): // a pipe would wait for its other end
+		return fmt.Errorf("open store %s: it is not a regular file; name another with --db", path)
 	}
 	if err := checkHeader(path); err != nil {
 		return err

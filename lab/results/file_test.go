@@ -140,6 +140,8 @@ func TestInvalidPlacesOfTheStoreAreClearErrors(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	must.Succeed(t, os.WriteFile(file, []byte("text"), 0o600))
+	pipe := filepath.Join(dir, "pipe")
+	must.Succeed(t, unix.Mkfifo(pipe, 0o600))
 	for name, c := range map[string]struct {
 		path string
 		opts Options
@@ -147,6 +149,7 @@ func TestInvalidPlacesOfTheStoreAreClearErrors(t *testing.T) {
 		says string
 	}{
 		"a directory":           {dir, Options{}, nil, "is a directory; name a file in it"},
+		"a pipe":                {pipe, Options{}, nil, "is not a regular file"},
 		"below a file":          {filepath.Join(file, fileName), Options{}, nil, file},
 		"absent, for reading":   {filepath.Join(dir, "none.db"), Options{ReadOnly: true}, fs.ErrNotExist, "the first run makes it"},
 		"not SQLite":            {file, Options{}, ErrNotStore, "it is unchanged"},

@@ -19,7 +19,7 @@ import (
 func ReadHosts(path string) (*Hosts, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("read the hosts of the testbed: %w", err)
+		return nil, fmt.Errorf("read the hosts of the testbed: %w; name a hosts file (docs/hosts.md), or k8s", err)
 	}
 	h, err := parseHosts(text)
 	if err != nil {
