@@ -210,12 +210,12 @@ func TestGroupsAreComparedPartByPart(t *testing.T) {
 	for comparison, want := range map[string]string{
 		"{baseline: raw, subjects: bridge}":                                      "bridge/stream<raw/stream bridge/rr<raw/rr",
 		"{baseline: raw/rr, subject: bridge/rr}":                                 "bridge/rr<raw/rr",
-		"{baseline: raw/rr, subjects: [bridge/rr, raw/stream]}":                  "bridge/rr<raw/rr raw/stream<raw/rr",
+		"{baseline: raw/rr, subjects: [bridge/rr, alone]}":                       "bridge/rr<raw/rr alone<raw/rr",
 		"{baseline: raw, subjects: [only]}":                                      "only/stream<raw/stream",
 		"{baseline: raw/rr, subject: alone}":                                     "alone<raw/rr",
 		"{baseline: raw, subject: only}\n  - {baseline: raw/rr, subject: alone}": "only/stream<raw/stream alone<raw/rr",
 	} {
-		text := small + "  - {id: only/stream, system: x, workload: stream}\n  - {id: alone, system: x, workload: stream}\ncomparisons:\n  - " + comparison + "\n"
+		text := small + "  - {id: only/stream, system: x, workload: stream}\n  - {id: alone, system: x, workload: rr}\ncomparisons:\n  - " + comparison + "\n"
 		if got := pairs(mustExpand(t, text, ExpandOptions{})); got != want {
 			t.Errorf("%s: %q, want %q", comparison, got, want)
 		}
