@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"strings"
 	"testing"
 
 	"windtunnel/internal/must"
@@ -134,4 +135,35 @@ func TestANodeStaysConnectedToOneNetwork(t *testing.T) {
 	if _, remove := access(""); len(remove) != 1 {
 		t.Errorf("a node without workloads must be disconnected: %v", remove)
 	}
+}
+
+// A node has one route to a prefix, so it cannot be connected to two networks with the same addresses.
+func TestANodeIsNotConnectedToTheSameAddressesOfTwoTenants(t *testing.T) {
+	f := open(t)
+	s := small()
+	s.Networks = append(s.Networks, model.Network{Name: "blue", ID: 2, Tenant: "other", Subnets: prefixes("10.1.0.0/24")})
+	apply(t, f, s)
+	host := func(name, network, node, address string) error {
+		p := model.Port{Name: name, Network: network, Node: node, IPs: addresses(address), Attach: model.Attachment{Host: true}}
+		_, _, err := f.AddPort(ctx(t), model.PortRequest{Port: p})
+		return err
+	}
+	refused := func(what string, err error) {
+		t.Helper()
+		if !IsWhy(err, Invalid) || !strings.Contains(err.Error(), "delete one of the ports") {
+			t.Errorf("%s: error %v, want %v", what, err, Invalid)
+		}
+	}
+	must.Succeed(t, host("x", "red", "a", "10.1.0.8"))
+	must.Succeed(t, host("y", "blue", "b", "10.1.0.9"))
+	refused("a second tenant's port on node a", host("z", "blue", "a", "10.1.0.10"))
+	subnets := func(all ...string) error {
+		_, err := f.UpdateNetwork(ctx(t), "blue", func(n *model.Network) error { n.Subnets = prefixes(all...); return nil })
+		return err
+	}
+	must.Get(f.DeletePort(ctx(t), "y", nil))(t)
+	must.Succeed(t, subnets("10.2.0.0/24"))
+	must.Succeed(t, host("z", "blue", "a", "10.2.0.10"))
+	refused("a subnet of both", subnets("10.2.0.0/24", "10.1.0.0/25"))
+	state(t, f)
 }

@@ -111,6 +111,15 @@ func (n *neighbours) addReach(network string) {
 	}
 }
 
+// addHosts adds the ports that connect a node to a network.
+func (n *neighbours) addHosts(network, node string) {
+	for _, p := range n.view.membersOn(network, node) {
+		if p.Attach.Host {
+			n.addPort(p.Name)
+		}
+	}
+}
+
 // addHolder adds the port that has the address of a prefix, and the route to the prefix.
 func (n *neighbours) addHolder(network string, p netip.Prefix) {
 	if p.IsSingleIP() {
@@ -152,7 +161,7 @@ func (v *View) locatorOf(n model.Node) netip.Prefix {
 func (v *View) nearNetwork(network model.Network) *neighbours {
 	n := v.neighbours()
 	for name, o := range v.networks {
-		if o.ID == network.ID || o.VNI == network.VNI || o.VNI == network.ID || (o.Tenant == network.Tenant || o.NodeAccess && network.NodeAccess) && overlap(o, network) || len(o.NATPool)+len(network.NATPool) > 0 {
+		if o.ID == network.ID || o.VNI == network.VNI || o.VNI == network.ID || (o.Tenant == network.Tenant || o.NodeAccess && network.NodeAccess) && network.Overlaps(o) || len(o.NATPool)+len(network.NATPool) > 0 {
 			n.addNetwork(name)
 		}
 	}
@@ -162,16 +171,28 @@ func (v *View) nearNetwork(network model.Network) *neighbours {
 			n.nodes[name] = true
 		}
 	}
+	others := v.overlapping(network)
 	for _, p := range v.members[network.Name] {
 		n.addPort(p.Name)
+		for _, o := range others {
+			if p.Attach.Host {
+				n.addHosts(o, p.Node)
+			}
+		}
 	}
 	n.addRoutes(network.Name)
 	n.addGateways(network.Name)
 	return n
 }
 
-func overlap(a, b model.Network) bool {
-	return slices.ContainsFunc(a.Subnets, func(p netip.Prefix) bool { return slices.ContainsFunc(b.Subnets, p.Overlaps) })
+// overlapping returns the names of the networks of other tenants that overlap a network.
+func (v *View) overlapping(network model.Network) (names []string) {
+	for name, o := range v.networks {
+		if name != network.Name && o.Tenant != network.Tenant && network.Overlaps(o) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func (v *View) nearPolicy(p model.Policy) *neighbours {

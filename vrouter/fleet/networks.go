@@ -70,7 +70,7 @@ func (v *View) putNetwork(n model.Network) (store.Commit, error) {
 	d := v.putChecked(inNetworks+n.Name, n, v.nearNetwork(n), func(s model.State) model.State {
 		s.Networks = withElement(s.Networks, n, func(o model.Network) bool { return o.Name == n.Name })
 		return s
-	}).within(inMACs + n.Name + "/")
+	}).withinNetworks(append(v.overlapping(n), n.Name))
 	return d.commit, d.refused
 }
 
@@ -90,7 +90,7 @@ func withElement[E any](all []E, e E, matches func(E) bool) []E {
 // UpdateNetwork changes a network by calling change.
 func (f *Fleet) UpdateNetwork(ctx context.Context, name string, change func(*model.Network) error) (model.Network, error) {
 	var made model.Network
-	err := f.Change(ctx, exactly(Need{Networks: []string{name}}), func(v *View) (store.Commit, error) {
+	err := f.Change(ctx, exactly(Need{All: true}), func(v *View) (store.Commit, error) { // All: for the ports of View.overlapping
 		is, ok := v.networks[name]
 		if !ok {
 			return store.Commit{}, missing("network", "networks", name, v.networks)

@@ -26,6 +26,7 @@ func (v *validation) checkOverlaps() {
 		}
 	}
 	v.checkAccess()
+	v.checkHosts()
 	for _, tenant := range slices.Sorted(maps.Keys(byTenant)) {
 		v.checkTenant(byTenant[tenant])
 	}
@@ -81,4 +82,28 @@ func (v *validation) checkAccess() {
 		}
 		access = append(access, n)
 	}
+}
+
+// checkHosts refuses ports that connect a node to overlapping networks of different tenants. checkAccess checks the networks with
+// node_access.
+func (v *validation) checkHosts() {
+	hosts := map[string][]*Port{} // ports that connect a node, by node
+	for i := range v.s.Ports {
+		p := &v.s.Ports[i]
+		n := v.networks[p.Network]
+		if !p.Attach.Host || n == nil {
+			continue
+		}
+		for _, other := range hosts[p.Node] {
+			if o := v.networks[other.Network]; o.Tenant != n.Tenant && !(o.NodeAccess && n.NodeAccess) && n.Overlaps(*o) {
+				v.fail("port", p.Name, "attach: host: network %q has addresses of network %q, to which port %q connects node %q; delete one of the ports, or change the subnets of one network", n.Name, o.Name, other.Name, p.Node)
+			}
+		}
+		hosts[p.Node] = append(hosts[p.Node], p)
+	}
+}
+
+// Overlaps reports whether two networks have common addresses.
+func (n Network) Overlaps(o Network) bool {
+	return slices.ContainsFunc(n.Subnets, func(s netip.Prefix) bool { return slices.ContainsFunc(o.Subnets, s.Overlaps) })
 }

@@ -54,6 +54,11 @@ func TestPortsAreChecked(t *testing.T) {
 			s.Ports[0].Attach = Attachment{Host: true}
 			s.Ports[1].Node, s.Ports[1].Attach = "a", Attachment{Host: true, Interface: "red0"}
 		}, `port "web2": attach: port "web1" is already attached there; choose another namespace, interface or device`},
+		{"a node in two tenants with the same addresses", func(s *State) {
+			s.Networks = append(s.Networks, Network{Name: "blue", ID: 8, Tenant: "other", Subnets: prefixes("10.1.128.0/17")})
+			s.Ports[0].Attach = Attachment{Host: true}
+			s.Ports[1].Node, s.Ports[1].Network, s.Ports[1].IPs, s.Ports[1].Attach = "a", "blue", addrs("10.1.128.9"), Attachment{Host: true}
+		}, `port "web2": attach: host: network "blue" has addresses of network "red", to which port "web1" connects node "a"; delete one of the ports, or change the subnets of one network`},
 		{"a node's port with node_access and four addresses", func(s *State) {
 			s.Networks[0].NodeAccess, s.Networks[0].Policies = true, nil
 			s.Ports[1].Attach, s.Ports[1].IPs = Attachment{Host: true}, addrs("10.1.0.6", "10.1.0.7", "10.1.0.8", "10.1.0.9")
