@@ -48,7 +48,7 @@ type request struct {
 
 // begin reads the configuration and connects to the agent.
 func begin(args *skel.CmdArgs) (*request, func(), error) {
-	c, err := readConfig(args.StdinData, args.Args)
+	c, err := readConfig(args.StdinData)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -21,11 +21,18 @@ import (
 // configuration file.
 type config struct {
 	types.PluginConf
-	Network  string   `json:"network"`  // name of the virtual network; default: the configuration's name
+	Network string `json:"network"` // name of the virtual network; default: the configuration's name
+	Node    string `json:"node"`    // name of the agent's node; default: the only agent on the host
+	Socket  string `json:"socket"`  // socket of the agent; default /run/vrouter/NODE.sock
+
+	pod *model.Pod // nil: the runtime named none, or the verb does not use it
+}
+
+// portConfig is the part of a network configuration that only add uses. Other verbs do not read it, so
+// that a wrong value cannot prevent the deletion of a port.
+type portConfig struct {
 	Policies []string `json:"policies"` // checked before the network's
 	Ranges   []string `json:"ranges"`   // from which addresses are allocated
-	Node     string   `json:"node"`     // name of the agent's node; default: the only agent on the host
-	Socket   string   `json:"socket"`   // socket of the agent; default /run/vrouter/NODE.sock
 
 	Runtime struct {
 		IPs []string `json:"ips"`
@@ -46,7 +53,6 @@ type config struct {
 	ips   []netip.Addr
 	mac   model.MAC
 	pools []model.Range
-	pod   *model.Pod // nil: the runtime named none
 }
 
 // environment holds the keys of CNI_ARGS that the plugin uses.
@@ -59,44 +65,61 @@ type environment struct {
 	K8S_POD_UID       types.UnmarshallableString
 }
 
-// readConfig parses and checks a configuration. Errors name the field.
-func readConfig(text []byte, args string) (config, error) {
-	var c config
+// readConfig parses and checks the part of a configuration that all verbs use. Errors name the field.
+func readConfig(text []byte) (c config, err error) {
 	if err := json.Unmarshal(text, &c); err != nil {
 		return c, types.NewError(types.ErrDecodingFailure, "parse the network configuration", err.Error())
 	}
-	invalid := func(field string, format string, a ...any) (config, error) {
-		return c, types.NewError(types.ErrInvalidNetworkConfig, "the network configuration is invalid", field+": "+fmt.Sprintf(format, a...))
+	c.Network = cmp.Or(c.Network, c.Name)
+	if c.Socket != "" && !filepath.IsAbs(c.Socket) {
+		return c, invalid("socket", "%q is not an absolute path", c.Socket)
 	}
-	var env environment
+	return c, nil
+}
+
+func invalid(field string, format string, a ...any) error {
+	return types.NewError(types.ErrInvalidNetworkConfig, "the network configuration is invalid", field+": "+fmt.Sprintf(format, a...))
+}
+
+// readArgs parses CNI_ARGS, and sets the pod.
+func (c *config) readArgs(args string) (env environment, err error) {
 	if args != "" {
 		env.IgnoreUnknown = true
 		if err := types.LoadArgs(args, &env); err != nil {
-			return c, types.NewError(types.ErrInvalidEnvironmentVariables, "parse CNI_ARGS", err.Error())
+			return env, types.NewError(types.ErrInvalidEnvironmentVariables, "parse CNI_ARGS", err.Error())
 		}
 	}
 	if pod := (model.Pod{Namespace: string(env.K8S_POD_NAMESPACE), Name: string(env.K8S_POD_NAME), UID: string(env.K8S_POD_UID)}); pod != (model.Pod{}) {
 		c.pod = &pod
 	}
-	if c.Network = cmp.Or(c.Network, c.Name); c.Network == "" {
-		return invalid("network", "is missing; write the name of a virtual network")
+	return env, nil
+}
+
+// readPort parses and checks the part of a configuration that add uses.
+func (c *config) readPort(text []byte, args string) (p portConfig, err error) {
+	if err := json.Unmarshal(text, &p); err != nil {
+		return p, types.NewError(types.ErrDecodingFailure, "parse the network configuration", err.Error())
+	}
+	env, err := c.readArgs(args)
+	if err != nil {
+		return p, err
+	}
+	if c.Network == "" {
+		return p, invalid("network", "is missing; write the name of a virtual network")
 	}
 	if c.IPAM.Type != "" {
-		return invalid("ipam", "%q: vrouter allocates the addresses of its networks; remove ipam", c.IPAM.Type)
+		return p, invalid("ipam", "%q: vrouter allocates the addresses of its networks; remove ipam", c.IPAM.Type)
 	}
-	if c.Socket != "" && !filepath.IsAbs(c.Socket) {
-		return invalid("socket", "%q is not an absolute path", c.Socket)
-	}
-	for _, text := range c.Ranges {
+	for _, text := range p.Ranges {
 		r, err := model.ParseRange(text)
 		if err != nil {
-			return invalid("ranges", "%v", err)
+			return p, invalid("ranges", "%v", err)
 		}
-		c.pools = append(c.pools, r)
+		p.pools = append(p.pools, r)
 	}
-	wanted := c.Runtime.IPs
+	wanted := p.Runtime.IPs
 	if len(wanted) == 0 {
-		wanted = c.Args.CNI.IPs
+		wanted = p.Args.CNI.IPs
 	}
 	if len(wanted) == 0 && env.IP != "" {
 		wanted = strings.Split(string(env.IP), ",")
@@ -104,17 +127,16 @@ func readConfig(text []byte, args string) (config, error) {
 	for _, text := range wanted {
 		a, err := address(text)
 		if err != nil {
-			return invalid("ips", "%v", err)
+			return p, invalid("ips", "%v", err)
 		}
-		c.ips = append(c.ips, a)
+		p.ips = append(p.ips, a)
 	}
-	if mac := cmp.Or(c.Runtime.MAC, string(env.MAC)); mac != "" {
-		var err error
-		if c.mac, err = model.ParseMAC(mac); err != nil {
-			return invalid("mac", "%v", err)
+	if mac := cmp.Or(p.Runtime.MAC, string(env.MAC)); mac != "" {
+		if p.mac, err = model.ParseMAC(mac); err != nil {
+			return p, invalid("mac", "%v", err)
 		}
 	}
-	return c, nil
+	return p, nil
 }
 
 // address parses an address with or without a prefix length. Runtimes use both

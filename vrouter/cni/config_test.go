@@ -2,12 +2,17 @@ package cni
 
 import (
 	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/containernetworking/cni/pkg/skel"
 	"github.com/containernetworking/cni/pkg/types"
 
+	"windtunnel/internal/must"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/model"
 )
@@ -33,9 +38,44 @@ var wrong = []struct {
 	{`{"name": "red"}`, "IP=seven", types.ErrInvalidNetworkConfig, `ips: "seven"`},
 }
 
+// forAdd reads a configuration as add does.
+func forAdd(text []byte, args string) (config, portConfig, error) {
+	c, err := readConfig(text)
+	if err != nil {
+		return c, portConfig{}, err
+	}
+	p, err := c.readPort(text, args)
+	return c, p, err
+}
+
+// A wrong value that only add uses does not prevent the deletion of a port.
+func TestADeletionReadsOnlyWhatItUses(t *testing.T) {
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete {
+			fmt.Fprint(w, "{}")
+			return
+		}
+		http.Error(w, `{"error": "no"}`, http.StatusNotFound)
+	})}
+	socket := filepath.Join(t.TempDir(), "a.sock")
+	l := must.Get(net.Listen("unix", socket))(t)
+	go server.Serve(l) // ends with an error when the server is closed
+	defer server.Close()
+	for _, fields := range []string{
+		`"ranges": ["10.1.0.9-10.1.0.1"]`, `"ranges": 7`, `"policies": 7`, `"ipam": {"type": "host-local"}`,
+		`"runtimeConfig": {"ips": ["10.1.0.300"]}`, `"runtimeConfig": {"mac": "zz"}`, `"runtimeConfig": {"bandwidth": {"ingressRate": -1}}`,
+		`"args": {"cni": {"ips": 7}}`,
+	} {
+		args := &skel.CmdArgs{ContainerID: "x", IfName: "eth0", Args: "MAC", StdinData: []byte(fmt.Sprintf(`{"name": "red", "socket": %q, %s}`, socket, fields))}
+		if err := del(args); err != nil {
+			t.Errorf("delete a port with the configuration %s: %v", args.StdinData, err)
+		}
+	}
+}
+
 func TestAConfigurationThatCannotWorkIsRefusedWithItsField(t *testing.T) {
 	for _, w := range wrong {
-		_, err := readConfig([]byte(w.text), w.args)
+		_, _, err := forAdd([]byte(w.text), w.args)
 		var told *types.Error
 		if !errors.As(err, &told) || told.Code != w.code || !strings.Contains(told.Details, w.says) {
 			t.Errorf("%s %q: %+v, want code %d and %q", w.text, w.args, err, w.code, w.says)
@@ -50,7 +90,7 @@ func TestValuesOfTheRuntimeOverrideTheConfiguration(t *testing.T) {
 		"IP=10.1.0.9;OTHER=no":  {`{"name": "red", "runtimeConfig": {"ips": ["::ffff:10.1.0.7"], "mac": "02:00:00:00:00:07"}}`, "10.1.0.7", "02:00:00:00:00:07"},
 		"MAC=02-00-00-00-00-08": {`{"name": "red", "network": "blue", "runtimeConfig": {"ips": ["10.1.0.7"]}}`, "10.1.0.7", "02:00:00:00:00:08"},
 	} {
-		c, err := readConfig([]byte(want.text), args)
+		_, c, err := forAdd([]byte(want.text), args)
 		if err != nil {
 			t.Errorf("read %s with arguments %q: %v", want.text, args, err)
 			continue
@@ -62,7 +102,7 @@ func TestValuesOfTheRuntimeOverrideTheConfiguration(t *testing.T) {
 }
 
 func TestAPortHasThePodOfItsEnvironment(t *testing.T) {
-	c, err := readConfig([]byte(`{"name": "red"}`), "IgnoreUnknown=1;K8S_POD_NAMESPACE=web;K8S_POD_NAME=web-0;K8S_POD_INFRA_CONTAINER_ID=7f;K8S_POD_UID=5c1b")
+	c, _, err := forAdd([]byte(`{"name": "red"}`), "IgnoreUnknown=1;K8S_POD_NAMESPACE=web;K8S_POD_NAME=web-0;K8S_POD_INFRA_CONTAINER_ID=7f;K8S_POD_UID=5c1b")
 	if want := (model.Pod{Namespace: "web", Name: "web-0", UID: "5c1b"}); err != nil || c.pod == nil || *c.pod != want {
 		t.Errorf("the pod is %+v, %v; want %+v", c.pod, err, want)
 	}
@@ -76,7 +116,7 @@ func FuzzConfig(f *testing.F) {
 	}
 	f.Add([]byte(`{"cniVersion": "1.1.0", "name": "pods", "type": "vrouter", "network": "red", "ranges": ["10.1.2.0/24"], "prevResult": {"cniVersion": "1.1.0", "interfaces": [{"name": "vr-1"}, {"name": "eth0", "sandbox": "/run/netns/x"}], "ips": [{"address": "10.1.2.2/16", "gateway": "10.1.0.1", "interface": 1}]}}`), "IP=10.1.0.8;MAC=02:00:00:00:00:08")
 	f.Fuzz(func(t *testing.T, text []byte, args string) {
-		c, err := readConfig(text, args)
+		c, p, err := forAdd(text, args)
 		var told *types.Error
 		if err != nil {
 			if !errors.As(err, &told) || told.Code == 0 || told.Msg == "" {
@@ -87,12 +127,12 @@ func FuzzConfig(f *testing.F) {
 		if c.Network == "" {
 			t.Error("it has no network")
 		}
-		for _, a := range c.ips {
+		for _, a := range p.ips {
 			if !a.IsValid() || a.Zone() != "" || a.Is4In6() {
 				t.Errorf("address %v", a)
 			}
 		}
-		for _, r := range c.pools {
+		for _, r := range p.pools {
 			if !r.Contains(r.First) || !r.Contains(r.Last) {
 				t.Errorf("range %v", r)
 			}

@@ -38,7 +38,7 @@ func TestARuntimeReadsTheInstalledConfiguration(t *testing.T) {
 	if !strings.Contains(string(list.Bytes), `"cniVersion": "1.0.0"`) {
 		t.Errorf("cniVersion, which older runtimes read, is not 1.0.0: %s", list.Bytes)
 	}
-	if c, err := readConfig(list.Plugins[0].Bytes, ""); err != nil || c.Network != "red" || c.Node != "a" || c.Socket != "/run/a.sock" || !list.Plugins[0].Network.Capabilities["ips"] {
+	if c, _, err := forAdd(list.Plugins[0].Bytes, ""); err != nil || c.Network != "red" || c.Node != "a" || c.Socket != "/run/a.sock" || !list.Plugins[0].Network.Capabilities["ips"] {
 		t.Errorf("%v: the plugin reads %+v of %s", err, c, list.Plugins[0].Bytes)
 	}
 	if !list.Plugins[0].Network.Capabilities["bandwidth"] || !list.Plugins[1].Network.Capabilities["portMappings"] {

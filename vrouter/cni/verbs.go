@@ -26,6 +26,10 @@ func add(args *skel.CmdArgs) error {
 		return err
 	}
 	defer end()
+	c, err := r.config.readPort(args.StdinData, args.Args)
+	if err != nil {
+		return err
+	}
 	if err := model.CheckDevice(args.IfName); err != nil {
 		return types.NewError(types.ErrInvalidEnvironmentVariables, "CNI_IFNAME", err.Error())
 	}
@@ -34,14 +38,14 @@ func add(args *skel.CmdArgs) error {
 	}
 	port, err := r.client.AddPort(r.ctx, model.PortRequest{
 		Port: model.Port{
-			Name: r.port(), Network: r.config.Network, IPs: r.config.ips, MAC: r.config.mac, Policies: r.config.Policies,
-			Bandwidth: model.Bandwidth{Ingress: model.Rate(r.config.Runtime.Bandwidth.Ingress), Egress: model.Rate(r.config.Runtime.Bandwidth.Egress)},
+			Name: r.port(), Network: r.config.Network, IPs: c.ips, MAC: c.mac, Policies: c.Policies,
+			Bandwidth: model.Bandwidth{Ingress: model.Rate(c.Runtime.Bandwidth.Ingress), Egress: model.Rate(c.Runtime.Bandwidth.Egress)},
 			Attach:    model.Attachment{Netns: args.Netns, Interface: args.IfName},
 			Origin:    model.CNI, Owner: r.owner(), OfPod: r.config.pod,
 		},
-		From: r.config.pools,
+		From: c.pools,
 	})
-	if err == nil && len(r.config.Runtime.PortMappings) > 0 {
+	if err == nil && len(c.Runtime.PortMappings) > 0 {
 		if err = r.addNodePort(port.Network); err != nil {
 			_, back := r.client.DeletePort(r.ctx, r.port())
 			err = errors.Join(err, back)
@@ -145,6 +149,9 @@ func check(args *skel.CmdArgs) error {
 		return err
 	}
 	defer end()
+	if _, err := r.config.readArgs(args.Args); err != nil {
+		return err
+	}
 	port, err := r.client.Port(r.ctx, r.port())
 	if err != nil {
 		return failed("check "+args.IfName, err)
@@ -224,6 +231,9 @@ func status(args *skel.CmdArgs) error {
 		return types.NewError(codeUnavailable, "vrouter cannot serve containers", err.Error())
 	}
 	defer end()
+	if _, err := r.config.readPort(args.StdinData, args.Args); err != nil {
+		return types.NewError(codeUnavailable, "vrouter cannot serve containers", err.Error())
+	}
 	s, err := r.client.Status(r.ctx)
 	if err != nil {
 		return types.NewError(codeUnavailable, "the vrouter agent does not answer", err.Error())
