@@ -192,7 +192,6 @@ func (n *Node) configure(ctx context.Context, c *client, is *facts) (path string
 	if err := os.MkdirAll(runDir, 0o700); err != nil {
 		return "", err
 	}
-	text := fmt.Sprintf("%s\nnode: %s\n", base, n.Name)
 	var own, tls []string
 	for _, a := range is.Status.Addresses {
 		if a.Type == "InternalIP" {
@@ -202,7 +201,7 @@ func (n *Node) configure(ctx context.Context, c *client, is *facts) (path string
 	if len(own) == 0 {
 		return "", fmt.Errorf("node %s has no InternalIP in its status; start its kubelet with --node-ip", n.Name)
 	}
-	text += fmt.Sprintf("underlay: [%s]\n", strings.Join(own, ", "))
+	text := configText(base, n.Name, own)
 	var s secret
 	if err := c.get(ctx, secretPath(n.Namespace, SecretName), &s); err != nil {
 		return "", err
@@ -238,6 +237,12 @@ func (n *Node) configure(ctx context.Context, c *client, is *facts) (path string
 	}
 	path = filepath.Join(runDir, "node.yaml")
 	return path, os.WriteFile(path, []byte(text), 0o600)
+}
+
+// configText returns the configuration of an agent, without the store. The name is in quotes, because YAML reads
+// names such as 010 and null as other values.
+func configText(base []byte, name string, underlay []string) string {
+	return fmt.Sprintf("%s\nnode: %q\nunderlay: [%s]\n", base, name, strings.Join(underlay, ", "))
 }
 
 // install creates the network, and writes the plugin and its configuration, as soon as the agent

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
 
 	"windtunnel/vrouter/datapath"
 	"windtunnel/vrouter/fib"
@@ -138,6 +139,12 @@ func parseConfig(name string, text []byte, dir string) (c Config, err error) {
 	if err := yaml.UnmarshalWithOptions(text, &c, yaml.Strict()); err != nil {
 		return Config{}, model.YAMLError(name, text, err)
 	}
+	var raw struct {
+		Node scalar `yaml:"node"`
+	}
+	if err := yaml.Unmarshal(text, &raw); err == nil && raw.Node != "" {
+		c.Node = string(raw.Node)
+	}
 	paths := []*string{&c.State, &c.Socket, &c.StateDir, &c.RunDir, &c.StoreTLS.CA, &c.StoreTLS.Cert, &c.StoreTLS.Key}
 	if strings.ContainsRune(c.Netns, '/') { // else it is a name
 		paths = append(paths, &c.Netns)
@@ -150,6 +157,18 @@ func parseConfig(name string, text []byte, dir string) (c Config, err error) {
 		return Config{}, fmt.Errorf("%s: %w", name, err)
 	}
 	return c, nil
+}
+
+// scalar is the text of a number in a YAML file. It is empty for other values. The decoder turns 007 into 7.
+type scalar string
+
+// UnmarshalYAML implements yaml.NodeUnmarshaler.
+func (s *scalar) UnmarshalYAML(n ast.Node) error {
+	switch n.(type) {
+	case *ast.IntegerNode, *ast.FloatNode:
+		*s = scalar(n.GetToken().Value)
+	}
+	return nil
 }
 
 func absolute(path, dir string) string {

@@ -120,6 +120,17 @@ func TestALocatorFromThePoolNeedsASharedStore(t *testing.T) {
 	}
 }
 
+// A node's name is the text in the file, also if it looks like a number.
+func TestANodesNameIsItsText(t *testing.T) {
+	for _, name := range []string{"a", "7", "007", "010", "0x1f", "0b1", "1e3", "1.10", "123.40", "1-2", "no", "2026-01-01"} {
+		for _, text := range []string{"node: " + name + " # this one\n", "netns: x\nnode: \"" + name + "\"\n"} {
+			if c, err := parseConfig([]byte(text), "/"); err != nil || c.Node != name {
+				t.Errorf("%q: the node is %q, error %v; want %q", text, c.Node, err, name)
+			}
+		}
+	}
+}
+
 func TestConfigThatIsFarTooLargeIsNotRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node.yaml")
 	must.Succeed(t, os.WriteFile(path, make([]byte, maxConfigBytes+1), 0o600))
