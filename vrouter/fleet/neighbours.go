@@ -161,7 +161,7 @@ func (v *View) locatorOf(n model.Node) netip.Prefix {
 func (v *View) nearNetwork(network model.Network) *neighbours {
 	n := v.neighbours()
 	for name, o := range v.networks {
-		if o.ID == network.ID || o.VNI == network.VNI || o.VNI == network.ID || (o.Tenant == network.Tenant || o.NodeAccess && network.NodeAccess) && network.Overlaps(o) || len(o.NATPool)+len(network.NATPool) > 0 {
+		if o.ID == network.ID || o.VNI == network.VNI || o.VNI == network.ID || !o.RD.IsZero() && o.RD == network.RD || (o.Tenant == network.Tenant || o.NodeAccess && network.NodeAccess) && network.Overlaps(o) || len(o.NATPool)+len(network.NATPool) > 0 {
 			n.addNetwork(name)
 		}
 	}

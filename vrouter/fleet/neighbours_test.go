@@ -33,6 +33,9 @@ func randomChange(r *rand.Rand, v *View) (what string, near *neighbours, with fu
 			n.Underlay = []netip.Addr{host()}
 		}
 		n.Encapsulations = [][]model.Encapsulation{nil, {model.VXLAN}, {model.MPLSoUDP}}[r.IntN(3)]
+		if r.IntN(3) == 0 {
+			n.BGP = &model.BGP{ASN: 64512, RouterID: addresses(fmt.Sprint("192.0.2.", 1+r.IntN(4)))[0], Neighbors: []model.Neighbor{{Address: netip.MustParseAddr("192.0.2.99")}}}
+		}
 		return fmt.Sprintf("node %+v", n), v.nearNode(n), func(s model.State) model.State {
 			s.Nodes = withElement(s.Nodes, n, func(o model.Node) bool { return o.Name == n.Name })
 			return s
@@ -40,6 +43,10 @@ func randomChange(r *rand.Rand, v *View) (what string, near *neighbours, with fu
 	case 1:
 		n := model.Network{Name: name("n"), ID: uint32(1 + r.IntN(4)), Policies: some("p0", "p1", "p2")}
 		n.VNI = n.ID + uint32(r.IntN(2))
+		n.RD = model.RouteDistinguisher{1: 1, 7: byte(r.IntN(3))}
+		if n.RD[7] == 0 {
+			n.RD = model.RouteDistinguisher{}
+		}
 		n.Subnets = prefixes([]string{"10.0.0.0/24", "10.1.0.0/24", "10.2.0.0/24", "10.0.0.0/15", "192.0.2.0/30"}[r.IntN(5)])
 		return fmt.Sprintf("network %+v", n), v.nearNetwork(n), func(s model.State) model.State {
 			s.Networks = withElement(s.Networks, n, func(o model.Network) bool { return o.Name == n.Name })

@@ -79,7 +79,8 @@ func (n Node) RouterMAC() MAC {
 	return MAC{0x02, 0x00, id[0], id[1], id[2], id[3]}
 }
 
-func (v *validation) checkBGP(n Node) {
+// checkBGP checks the BGP of a node. routers has the nodes before it, by router id.
+func (v *validation) checkBGP(n Node, routers map[netip.Addr]string) {
 	b := n.BGP
 	if b == nil {
 		return
@@ -91,6 +92,10 @@ func (v *validation) checkBGP(n Node) {
 	if !b.RouterID.Is4() || b.RouterID.IsUnspecified() || b.RouterID.IsMulticast() {
 		fail("router_id: it must be an IPv4 address, such as an underlay address of the node")
 	}
+	if other, taken := routers[b.RouterID]; taken {
+		fail("router_id: %s is already used by node %q; choose another", b.RouterID, other)
+	}
+	routers[b.RouterID] = n.Name
 	if len(n.Tunnels()) == 0 {
 		fail("the node offers no tunnel to other routers; add vxlan, mpls-udp or mpls-gre to its encapsulations")
 	}

@@ -37,5 +37,8 @@ func TestBGPIsChecked(t *testing.T) {
 	for i := range cases {
 		cases[i].want = fmt.Sprintf("node %q: bgp: %s", name, cases[i].want)
 	}
-	check(t, cases)
+	check(t, append(cases, refused{"the router id of another node", func(s *State) {
+		node(func(*Node) {})(s)
+		s.Nodes[1].BGP = s.Nodes[0].BGP
+	}, `node "b": bgp: router_id: 192.0.2.1 is already used by node "a"; choose another`}))
 }

@@ -177,7 +177,7 @@ func (v *validation) checkSettings() {
 }
 
 func (v *validation) checkNodes() {
-	owners, locators := map[netip.Addr]string{}, OwnersOfLocators(nil)
+	owners, locators, routers := map[netip.Addr]string{}, OwnersOfLocators(nil), map[netip.Addr]string{}
 	for _, n := range v.s.Nodes {
 		if len(n.Underlay) == 0 {
 			v.fail("node", n.Name, "underlay: needs an address by which other nodes reach it")
@@ -206,7 +206,7 @@ func (v *validation) checkNodes() {
 			seen[e] = true
 		}
 		v.checkLocator(n, locators)
-		v.checkBGP(n)
+		v.checkBGP(n, routers)
 	}
 }
 
@@ -229,7 +229,7 @@ func usable(a netip.Addr) bool {
 }
 
 func (v *validation) checkNetworks() {
-	ids, vnis := map[uint32]string{}, map[uint32]string{}
+	ids, vnis, distinguishers := map[uint32]string{}, map[uint32]string{}, map[RouteDistinguisher]string{}
 	for _, n := range v.s.Networks {
 		switch other, taken := ids[n.ID]; {
 		case n.ID == 0 || n.ID > MaxNetworkID:
@@ -245,6 +245,10 @@ func (v *validation) checkNetworks() {
 			v.fail("network", n.Name, "vni: %d is already used by network %q; choose another", n.VNI, other)
 		}
 		vnis[n.VNI] = n.Name
+		if other, taken := distinguishers[n.RD]; taken && !n.RD.IsZero() {
+			v.fail("network", n.Name, "rd: %s is already used by network %q; choose another, or write auto", n.RD, other)
+		}
+		distinguishers[n.RD] = n.Name
 		if !slices.Contains([]Forwarding{L3, L2, L2L3}, n.Forwarding) {
 			v.fail("network", n.Name, "forwarding: %q is not known; write l3, l2 or l2l3", n.Forwarding)
 		}

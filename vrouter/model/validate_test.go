@@ -140,6 +140,9 @@ func TestNetworksAreChecked(t *testing.T) {
 		{"an id behind the last label", add(Network{Name: "blue", ID: 4096, Forwarding: L2}), `network "blue": id: 4096 is not from 1 to 4095, from which its VRF and labels follow`},
 		{"an id of two", add(Network{Name: "blue", ID: 7, Forwarding: L2}), `network "blue": id: 7 is already used by network "red"; choose another`},
 		{"a VNI of two", add(Network{Name: "blue", ID: 8, VNI: 7000, Forwarding: L2}), `network "blue": vni: 7000 is already used by network "red"; choose another`},
+		{"a route distinguisher of two", func(s *State) {
+			s.Networks = append(s.Networks, Network{Name: "blue", ID: 8, Forwarding: L2, RD: RouteDistinguisher{1: 2, 3: 1, 7: 9}}, Network{Name: "green", ID: 9, Forwarding: L2, RD: RouteDistinguisher{1: 2, 3: 1, 7: 9}})
+		}, `network "green": rd: 65536:9 is already used by network "blue"; choose another, or write auto`},
 		{"a VNI of 25 bits", add(Network{Name: "blue", ID: 8, VNI: 1 << 24, Forwarding: L2}), `network "blue": vni: 16777216 is not from 1 to 16777215`},
 		{"forwarding that is not known", add(Network{Name: "blue", ID: 8, Tenant: "other", Forwarding: "l4", Subnets: prefixes("10.0.0.0/8")}), `network "blue": forwarding: "l4" is not known; write l3, l2 or l2l3`},
 		{"routing without a subnet", subnets(), `network "blue": subnets: a network that routes needs one`},
