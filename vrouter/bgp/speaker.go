@@ -101,7 +101,7 @@ func Start(n model.Node, log *slog.Logger, stale, announce []Path, changed func(
 		s.pause += deferTime
 	}
 	s.server = server.NewBgpServer(server.LoggerOption(slog.New(&gobgpLog{Handler: log.Handler(), speaker: s}), new(slog.LevelVar)))
-	s.table.Keep(n.BGP.Neighbors)
+	s.table.Keep(n.BGP)
 	go s.server.Serve()
 	err := s.start(ctx, stale != nil, announce)
 	if err != nil {

@@ -237,10 +237,10 @@ func (t *table) Settle(neighbor netip.Addr, f model.BGPFamily) {
 	})
 }
 
-// Keep removes all paths except those of the given neighbours.
-func (t *table) Keep(neighbors []model.Neighbor) {
+// Keep removes the paths of other neighbours and families than those of a node.
+func (t *table) Keep(b *model.BGP) {
 	t.drop(func(a *attributes) bool {
-		return !slices.ContainsFunc(neighbors, func(n model.Neighbor) bool { return n.Address == a.neighbor })
+		return len(b.Families) > 0 && !slices.Contains(b.Families, a.family) || !slices.ContainsFunc(b.Neighbors, func(n model.Neighbor) bool { return n.Address == a.neighbor })
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
 
+	"windtunnel/internal/lists"
 	"windtunnel/vrouter/model"
 )
 
@@ -85,5 +86,30 @@ func TestATableReturnsPathsUnchanged(t *testing.T) {
 	}
 	if len(table.paths)+len(table.numbers)+len(table.hops)+len(table.changed) > 0 || len(table.free) != len(table.sets) {
 		t.Errorf("an empty table has %d paths, %d attributes and %d next hops; %d of %d sets are free", len(table.paths), len(table.numbers), len(table.hops), len(table.free), len(table.sets))
+	}
+}
+
+// After a change of a node's BGP, the table keeps the paths of the neighbours and the families that are left.
+func TestATableKeepsThePathsOfTheNodesNeighborsAndFamilies(t *testing.T) {
+	other := netip.MustParseAddr("192.0.2.77")
+	stale := []Path{
+		path("10.9.0.0/24", nil),
+		path("fd00:9::/64", func(p *Path) { p.Family = model.VPNv6 }),
+		path("10.10.0.0/24", func(p *Path) { p.Neighbor = other }),
+	}
+	here := []model.Neighbor{{Address: stale[0].Neighbor}}
+	for _, c := range []struct {
+		node model.BGP
+		want []string
+	}{
+		{model.BGP{Neighbors: append(here, model.Neighbor{Address: other})}, []string{"10.9.0.0/24", "10.10.0.0/24", "fd00:9::/64"}},
+		{model.BGP{Neighbors: here}, []string{"10.9.0.0/24", "fd00:9::/64"}},
+		{model.BGP{Neighbors: here, Families: []model.BGPFamily{model.VPNv4, model.EVPN}}, []string{"10.9.0.0/24"}},
+	} {
+		table := newTable(stale)
+		table.Keep(&c.node)
+		if got := lists.Map(table.Paths(), func(p Path) string { return p.Destination() }); !slices.Equal(got, c.want) {
+			t.Errorf("with the neighbours %v and the families %v, the table has the paths %v, want %v", c.node.Neighbors, c.node.Families, got, c.want)
+		}
 	}
 }
