@@ -116,3 +116,20 @@ func TestMalformedUpdatesAreHandledByTheirKind(t *testing.T) {
 		})
 	}
 }
+
+// A path with the node's AS in its AS path withdraws the former path to the same prefix (RFC 4271 section 9).
+func TestAPathWithTheNodesASWithdrawsTheFormerPath(t *testing.T) {
+	a, b := pair(t, func(a, _ *model.BGP) { a.Families = []model.BGPFamily{model.VPNv4} })
+	a.start(t, nil, nil)
+	r := connect(t, a, b)
+	for n, asPath := range [][]byte{
+		bgptest.ASPath,
+		bgptest.Attribute(bgp.BGP_ATTR_FLAG_TRANSITIVE, bgp.BGP_ATTR_TYPE_AS_PATH, 2, 2, 0, 0, 0xfd, 0xe8, 0, 0, 0xfc, 0), // 65000 64512
+		bgptest.ASPath,
+	} {
+		_, err := r.Write(bgptest.Update(bgptest.Reach(router, 300, netip.MustParsePrefix("10.9.1.0/24")), bgptest.Origin, asPath, bgptest.Preference, bgptest.Target(1)))
+		must.Succeed(t, err)
+		want := 1 - n%2
+		a.await(t, fmt.Sprintf("a has %d paths after update %d", want, n), func() bool { return len(a.Received()) == want })
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -164,7 +165,8 @@ func (s *Speaker) keepToItself(ctx context.Context) error {
 // peer returns the configuration of a session.
 func (s *Speaker) peer(n model.Neighbor, restarting bool) *api.Peer {
 	p := &api.Peer{
-		Conf:      &api.PeerConf{NeighborAddress: n.Address.String(), PeerAsn: cmp.Or(n.ASN, s.node.BGP.ASN), AuthPassword: n.Password},
+		// GoBGP 4.8 drops paths with the node's AS, unless they are allowed. receive would not know that they replace others.
+		Conf:      &api.PeerConf{NeighborAddress: n.Address.String(), PeerAsn: cmp.Or(n.ASN, s.node.BGP.ASN), AuthPassword: n.Password, AllowOwnAsn: math.MaxUint8},
 		Transport: &api.Transport{RemotePort: uint32(cmp.Or(n.Port, model.DefaultBGPPort))},
 		Timers:    &api.Timers{Config: &api.TimersConfig{ConnectRetry: uint64(retryTime.Seconds()), IdleHoldTimeAfterReset: uint64(retryTime.Seconds())}},
 		// Neighbours are often not on a link of the node.
@@ -249,7 +251,7 @@ func (s *Speaker) receive(paths []*apiutil.Path) {
 	for _, w := range paths {
 		switch p, ok := fromWire(w); {
 		case !ok:
-		case w.Withdrawal:
+		case w.Withdrawal || isLooped(w, s.node.BGP.ASN):
 			differs = s.table.Withdraw(p.Key()) || differs
 		default:
 			differs = true
@@ -269,6 +271,14 @@ func (s *Speaker) receive(paths []*apiutil.Path) {
 		s.version.Add(1)
 		s.changed(false)
 	}
+}
+
+// isLooped reports whether a path has passed an AS.
+func isLooped(w *apiutil.Path, asn uint32) bool {
+	return slices.ContainsFunc(w.Attrs, func(a bgp.PathAttributeInterface) bool {
+		path, is := a.(*bgp.PathAttributeAsPath)
+		return is && slices.ContainsFunc(path.Value, func(s bgp.AsPathParamInterface) bool { return slices.Contains(s.GetAS(), asn) })
+	})
 }
 
 // lose removes the paths of a neighbour whose session has ended, all at once. GoBGP withdraws them one after another.
