@@ -201,14 +201,14 @@ func (s *runner) report() error {
 	return err
 }
 
-// reportDir returns the directory of the run's report: --out, or out/RUN. It is out for a run
-// without an ID.
+// reportDir returns the directory of the run's report: --out, or out/RUN. A new run has no ID yet:
+// its directory is out.
 func (s *runner) reportDir() string {
 	return cmp.Or(s.options.out, filepath.Join("out", s.run.ID))
 }
 
-// makeReportDir makes the directory of a report, and checks that it is writable. It is
-// called before the run is stored, and before the first trial.
+// makeReportDir makes the directory of a report, and checks that it is writable. open and reopen
+// call it before they store the run.
 func makeReportDir(dir string) error {
 	err := os.MkdirAll(dir, 0o755)
 	if err == nil {

@@ -159,7 +159,7 @@ func expand(file string, data []byte, opts suite.ExpandOptions) (*suite.Plan, er
 	switch {
 	case err == nil:
 		estimable(plan)
-	case !errors.As(err, new(suite.Errors)): // a wrong option, and not a mistake in the file
+	case !errors.As(err, new(suite.Errors)): // a flag is wrong, not the file
 		err = cli.Misuse(err)
 	}
 	return plan, err

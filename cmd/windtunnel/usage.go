@@ -23,7 +23,7 @@ func (v *nonEmpty) Set(given string) error {
 	return nil
 }
 
-// nonEmptyLists returns an error if the user sets a flag with a list to no value.
+// nonEmptyLists returns an error if a flag that takes a list was given an empty value.
 func nonEmptyLists(cmd *cobra.Command) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if list, ok := f.Value.(pflag.SliceValue); ok && len(list.GetSlice()) == 0 {

@@ -66,7 +66,7 @@ func (b bound) String() string {
 // within reports whether a value meets the target. Every value meets the zero value.
 func (b bound) within(v float64) bool { return float64(b.side)*(v-b.limit) >= 0 }
 
-// limits lists the limit of a target; none for the zero value.
+// limits returns the limit of a target as a list. The list is empty for the zero value.
 func (b bound) limits() []float64 {
 	if b.side == 0 {
 		return nil

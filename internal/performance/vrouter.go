@@ -33,7 +33,7 @@ func (b *session) vrouter() error {
 		ns = packets["Packet/1000000_routes"]["ns/"+p.name]
 		b.row(p.name+", 1,000,000 host routes", fmt.Sprintf("≤ %.0f ns", p.many), fmt.Sprintf("%.0f ns", ns), ns > 0 && ns <= p.many)
 	}
-	b.note("an empty program, which the figures of packets leave out", fmt.Sprintf("%.0f ns", packets["Packet/1_routes"]["ns/empty"]))
+	b.note("an empty program; the times per packet are without it", fmt.Sprintf("%.0f ns", packets["Packet/1_routes"]["ns/empty"]))
 	b.direct(packets)
 	fill := packets["Apply/100000_routes"]["fill-ms"]
 	b.row("100,000 routes written into the maps", "< 2 s", fmt.Sprintf("%.2f s", fill/1000), fill > 0 && fill < 2000)

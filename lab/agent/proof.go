@@ -165,7 +165,7 @@ func echo(where *space.Space, to netip.Addr, payload int, deadline time.Time) er
 		if err == nil {
 			return nil
 		}
-		wait = min(2*wait, 5*time.Second) // the link may have a delay
+		wait = min(2*wait, 5*time.Second) // on a link with a delay, replies take longer
 		if time.Now().After(deadline) {
 			return fmt.Errorf("ping %s with %d bytes of payload, with fragmentation forbidden: %w", to, payload, err)
 		}

@@ -14,8 +14,8 @@ import (
 // state.
 //
 // Each scenario's slices are regressed, in logarithms, on the distance and the
-// steal at that time. A trial's figures change by the factor by which the
-// mean of its slices changes, because they are means themselves. Steal and changes of the distance no longer
+// steal at that time. A trial's figures are means over its slices. So they
+// are multiplied by the mean of the adjusted slices, and divided by the mean of the measured ones. Steal and changes of the distance no longer
 // discard a trial: their gates become flags. The distance is that of most trials
 // that count then. The regression leaves out trials that failed other gates, and
 // their figures do not change. Adjust returns new samples and does not change the
@@ -86,7 +86,7 @@ func adjust(trials []*sample.Sample, to float64) {
 			x = append(x, p.covariates)
 		}
 	}
-	var levels [3][]float64 // of each slice
+	var levels [3][]float64 // adjusted logarithms, one for each slice of all trials
 	for k := range levels {
 		var y []float64
 		for _, part := range parts {
@@ -114,18 +114,18 @@ func adjust(trials []*sample.Sample, to float64) {
 	}
 }
 
-// means has the sums of the rate and of both nodes' CPU over slices.
+// means has sums over slices: of the rate, of the sender's CPU and of the receiver's CPU, each times the slice's length.
 type means struct {
 	seconds float64
 	sums    [3]float64
 }
 
-// add adds a slice by its logarithms, as in slice.
+// add adds a slice. logs are as in slice.
 func (m *means) add(seconds float64, logs [3]float64) {
 	m.seconds += seconds
 	for k, log := range logs {
 		if k > 0 {
-			log += logs[0] // CPU per bit, times bits
+			log += logs[0] // from CPU per bit to CPU
 		}
 		m.sums[k] += seconds * math.Exp(log)
 	}

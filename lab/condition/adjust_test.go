@@ -64,8 +64,8 @@ func ratioOf(t *testing.T, samples []sample.Sample, m sample.Metric) stats.Estim
 	return e
 }
 
-// Far costs the baseline a third of its rate and the subject a tenth. The adjusted ratio must be that of the near state,
-// even if few slices of a trial are far.
+// At the far CPU distance the baseline loses a third of its rate, and the subject a tenth. The adjusted ratio must be the
+// ratio at the near distance, even if few slices of a trial are at the far one.
 func TestTheAdjustedRatioIsThatOfOneState(t *testing.T) {
 	for _, share := range []float64{0.1, 0.3, 0.45} {
 		rng := rand.New(rand.NewPCG(2, 9))
@@ -91,8 +91,9 @@ func TestTheAdjustedRatioIsThatOfOneState(t *testing.T) {
 			}
 			mean += ratioOf(t, Adjust(list, Auto), sample.Throughput).Median / runs
 		}
+		t.Logf("with %.0f %% of the slices at the far distance, the mean ratio is %.3f", 100*share, mean)
 		if math.Abs(mean/0.7-1) > 0.01 {
-			t.Errorf("%.0f %% of the slices far: the ratio is %.3f on average, want 0.700", 100*share, mean)
+			t.Errorf("with %.0f %% of the slices at the far distance, the mean ratio is %.3f, want 0.700", 100*share, mean)
 		}
 	}
 }

@@ -55,7 +55,8 @@ func Narrow(ms sample.Metrics, slices []sample.Point) {
 }
 
 // Scale multiplies a trial's rates by bits, and the CPU figures of each node by
-// its factor. The bits of a trial with a load say nothing about its requests, and those with a pace keep it.
+// its factor. It does not change transactions beside a load, because the bits are those of the load, nor transactions with
+// a fixed pace.
 func Scale(ms sample.Metrics, bits, sender, receiver float64) {
 	scale(ms, bits, sample.Throughput, sample.HostThroughput, sample.SenderThroughput, sample.ReceiverThroughput, sample.ForwardThroughput, sample.ReverseThroughput,
 		sample.LoadThroughput, sample.DatagramsSent, sample.DatagramsReceived, sample.PacketsPerSecond, sample.FabricBits, sample.FabricGoodput)

@@ -91,8 +91,8 @@ func TestScaledFiguresAgree(t *testing.T) {
 	must.Equal(t, 1e10, ms[sample.Capacity])
 }
 
-// The bits are those of the load. Requests with a pace, or beside a load, keep their rate.
-func TestTheLoadIsOfTheKeptSlicesAndItsRequestsAreNot(t *testing.T) {
+// The fabric's bits are those of the load. Transactions beside a load, or with a fixed pace, must not be scaled with them.
+func TestTransactionsBesideALoadAreNotScaled(t *testing.T) {
 	for _, extra := range []sample.Metric{sample.LoadThroughput, sample.OfferedRequests} {
 		points := tenths(9e9, 6e9)
 		points[1].LeftOut = sample.DistantSlice
@@ -100,7 +100,7 @@ func TestTheLoadIsOfTheKeptSlicesAndItsRequestsAreNot(t *testing.T) {
 		Narrow(ms, points)
 		want := map[sample.Metric]float64{sample.LoadThroughput: 9e9, sample.OfferedRequests: 7.5e9}[extra]
 		if ms[sample.Transactions] != 5000 || math.Abs(ms[extra]/want-1) > 1e-9 {
-			t.Errorf("%s is %g and the requests %g/s, want %g and 5000/s", extra, ms[extra], ms[sample.Transactions], want)
+			t.Errorf("%s is %g and the transactions are %g/s, want %g and 5000/s", extra, ms[extra], ms[sample.Transactions], want)
 		}
 	}
 }

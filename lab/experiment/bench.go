@@ -334,12 +334,12 @@ const (
 	// in a tenth of a second.
 	leastProof = 64 << 10
 	proofTime  = 50 * time.Millisecond // duration of the transfer on a slow link, each way
-	proofDelay = 10 * time.Millisecond // of a link on which TCP needs long for many bytes
+	proofDelay = 10 * time.Millisecond // on links with a longer delay, TCP's slow start makes a large transfer take seconds
 )
 
-// proofWait returns the time that a pair has for the proof of connectivity with so many bytes each way.
+// proofWait returns the time limit of the proof of connectivity, which transfers this number of bytes each way.
 func proofWait(sc *suite.Scenario, bytes int) time.Duration {
-	const trips = 30 // of two echoes, a connection and its two slow starts, with some losses
+	const trips = 30 // one-way delays of two echoes, a TCP handshake and two slow starts, some packets sent again
 	wait := proofTimeout + trips*sc.Fabric.Delay
 	if sc.Fabric.Rate > 0 {
 		wait += time.Duration(2 * 8 * float64(bytes) / float64(sc.Fabric.Rate) * float64(time.Second))

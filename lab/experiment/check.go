@@ -28,12 +28,18 @@ func (m *meters) check(said tool.Measurement) error {
 	}
 	from, to := m.measured(said)
 	if err := contradiction(m.traffic.sample, w.Kind, from, to); err != nil {
-		if w.Kind == suite.TCPStream && w.Streams > 1 && w.ReceiveBuffer == 0 {
-			err = fmt.Errorf("%w. What waits in the sockets of %d receivers has arrived, but is not counted yet: set the workload's receive_buffer, such as 256k", err, w.Streams)
-		}
-		return failed(sample.Invalid, "%s: %w", m.traffic.bench.scenario.tool.Name(), err)
+		return failed(sample.Invalid, "%s: %w%s", m.traffic.bench.scenario.tool.Name(), err, unread(w))
 	}
 	return nil
+}
+
+// unread returns the remedy if received data can wait in many unlimited socket buffers, where the tool does not
+// count it, and else "".
+func unread(w suite.Workload) string {
+	if w.Kind != suite.TCPStream || w.Streams < 2 || w.ReceiveBuffer > 0 {
+		return ""
+	}
+	return fmt.Sprintf(". Received data can wait in the socket buffers of the %d connections, where the tool does not count it: limit the buffers, for example with receive_buffer: 256k in the workload", w.Streams)
 }
 
 // measured returns the period over which the tool's rates are means, s since the start of

@@ -147,3 +147,19 @@ func TestTheCheckUsesTheTimesOfTheTwoWindows(t *testing.T) {
 		}
 	}
 }
+
+func TestTheRemedyForUnreadDataIsForManyUnlimitedStreams(t *testing.T) {
+	for _, c := range []struct {
+		w    suite.Workload
+		want bool
+	}{
+		{suite.Workload{Kind: suite.TCPStream, Streams: 64}, true},
+		{suite.Workload{Kind: suite.TCPStream, Streams: 64, ReceiveBuffer: 1 << 18}, false},
+		{suite.Workload{Kind: suite.TCPStream, Streams: 1}, false},
+		{suite.Workload{Kind: suite.UDPStream, Streams: 64}, false},
+	} {
+		if got := unread(c.w); strings.Contains(got, "receive_buffer: 256k") != c.want || (got != "") != c.want {
+			t.Errorf("%+v: the remedy is %q", c.w, got)
+		}
+	}
+}

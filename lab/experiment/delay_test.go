@@ -14,7 +14,7 @@ import (
 // Request/response over a link with a delay takes twice the delay or more. The sample has the
 // error of the delay, and the fabric's CPU time has the time of its process.
 func TestASampleHasTheErrorOfTheLinksDelay(t *testing.T) {
-	const delay = 2 * time.Millisecond
+	const delay = 120 * time.Millisecond // a round trip longer than the first wait of the proof of connectivity
 	s := runOK(t, scenario("raw", func(sc *suite.Scenario) {
 		sc.Fabric.Delay = delay
 		sc.Workload = suite.Workload{Name: "rr", Kind: suite.TCPRR, Streams: 1, Request: 1, Response: 1, IPVersion: 4}

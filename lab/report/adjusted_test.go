@@ -11,16 +11,16 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// unsettled is a machine whose host moves the CPUs apart and together. Far costs a third of the rate.
+// unsettled is a machine whose host changes the CPU distance. At the far distance systems lose a third of their rate.
 type unsettled struct {
-	between, within float64 // probability that the distance changes between two trials, and between two slices
-	trial, slice    float64 // noise of each trial, and of each slice
+	between, within float64 // probability of a change of the distance between two trials, and between two slices
+	trial, slice    float64 // standard deviation of the logarithm of the rate: of a whole trial, and of a slice
 	steal           float64 // share of the slices with steal
 	far             bool
 	*rand.Rand
 }
 
-// run returns an adjusted run of systems with these rates. The first one is the baseline.
+// run returns a run of systems with these rates, whose figures a report adjusts. The first system is the baseline.
 func (u *unsettled) run(blocks int, rates ...float64) (sample.Run, suite.Plan, []sample.Sample) {
 	names := []string{"a", "b", "c", "d", "e"}[:len(rates)]
 	run, plan := steps(names...)
@@ -60,8 +60,8 @@ func (u *unsettled) run(blocks int, rates ...float64) (sample.Run, suite.Plan, [
 
 func (u *unsettled) move(probability float64) { u.far = u.far != (u.Float64() < probability) }
 
-// Five names of one system. All trials of a scenario share the error of its regression, so tests that take the adjusted
-// trials as independent claim a difference in a fifth of these runs.
+// The five systems are equal. All trials of a scenario share the error of its regression, so a test that takes adjusted
+// trials as independent claims a difference in many more than 5 % of the runs.
 func TestAdjustedFiguresOfOneSystemSeldomDiffer(t *testing.T) {
 	const runs = 60
 	u := &unsettled{between: 0.25, trial: 0.08, slice: 0.05, Rand: rand.New(rand.NewPCG(3, 4))}
@@ -74,12 +74,13 @@ func TestAdjustedFiguresOfOneSystemSeldomDiffer(t *testing.T) {
 			}
 		}
 	}
+	t.Logf("%d of %d runs claim a difference", claims, runs)
 	if claims > runs/10 {
 		t.Errorf("%d of %d runs claim a difference, want about 5 %%", claims, runs)
 	}
 }
 
-// The distance changes within the trials or between them. The interval must hold the true ratio about as often as it claims.
+// The distance changes within trials or between them. About 95 % of the intervals must contain the true ratio.
 func TestIntervalsOfAdjustedRatiosHoldTheTrueRatio(t *testing.T) {
 	const runs, truth = 60, 0.7
 	for name, u := range map[string]*unsettled{
@@ -90,7 +91,7 @@ func TestIntervalsOfAdjustedRatiosHoldTheTrueRatio(t *testing.T) {
 		held := map[sample.Metric]int{}
 		adjusted, plain := 0.0, 0.0 // sums of the intervals' widths
 		for range runs {
-			run, plan, samples := u.run(11, 10e9, truth*10e9)
+			run, plan, samples := u.run(18, 10e9, truth*10e9)
 			r := report.Build(run, plan, samples)
 			for m, want := range map[sample.Metric]float64{sample.Throughput: truth, sample.SenderCPUPerByte: 1 / truth} {
 				if c := r.Ratio("b/stream", m); c.Ratio.Low <= want && want <= c.Ratio.High {
@@ -102,12 +103,14 @@ func TestIntervalsOfAdjustedRatiosHoldTheTrueRatio(t *testing.T) {
 			adjusted, plain = adjusted+math.Log(a.High/a.Low), plain+math.Log(b.High/b.Low)
 		}
 		for m, n := range held {
+			t.Logf("%s: %d of %d intervals of %s contain the true ratio", name, n, runs, m)
 			if share := float64(n) / runs; share < 0.92 {
-				t.Errorf("%s: the interval of %s holds the truth in %.1f %% of runs, want about 95 %%", name, m, 100*share)
+				t.Errorf("%s: the interval of %s contains the true ratio in %.1f %% of runs, want about 95 %%", name, m, 100*share)
 			}
 		}
+		t.Logf("%s: adjusted intervals have %.2f of the width of unadjusted ones", name, adjusted/plain)
 		if u.within > 0 && adjusted > 0.5*plain {
-			t.Errorf("%s: adjusted intervals are %.3f wide, the others %.3f: want at most half", name, adjusted/runs, plain/runs)
+			t.Errorf("%s: adjusted intervals are %.3f wide, unadjusted ones %.3f: want at most half", name, adjusted/runs, plain/runs)
 		}
 	}
 }

@@ -7,21 +7,22 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Jackknife is the error of an estimate from n blocks, by the estimates without one block each.
+// Jackknife has the standard error of an estimate, computed from leave-one-out estimates: the estimate again, once
+// without each block.
 type Jackknife struct {
-	error float64 // standard error
+	error float64
 	t     distuv.StudentsT
 }
 
-// NewJackknife returns the error of an estimate. without has the estimates without each block, at least 2.
+// NewJackknife computes the standard error. leaveOneOut has at least 2 estimates.
 //
 // Source: Tukey 1958; Miller 1974, The Jackknife – A Review.
-func NewJackknife(without []float64) Jackknife {
-	n := float64(len(without))
-	return Jackknife{(n - 1) * stat.StdDev(without, nil) / math.Sqrt(n), distuv.StudentsT{Sigma: 1, Nu: n - 1}}
+func NewJackknife(leaveOneOut []float64) Jackknife {
+	n := float64(len(leaveOneOut))
+	return Jackknife{(n - 1) * stat.StdDev(leaveOneOut, nil) / math.Sqrt(n), distuv.StudentsT{Sigma: 1, Nu: n - 1}}
 }
 
-// Half returns half the width of the interval at level.
+// Half returns half the width of the confidence interval at level.
 func (j Jackknife) Half(level float64) float64 { return j.t.Quantile((1+level)/2) * j.error }
 
 // P returns the two-sided p-value of the hypothesis that the estimated value is 0.
@@ -35,24 +36,24 @@ func (j Jackknife) P(estimate float64) float64 {
 	return 2 * j.t.Survival(math.Abs(estimate)/j.error)
 }
 
-// WidenedRatio widens the interval of a ratio whose values share the error of a fit, to at least the interval of the
-// jackknife. without has the ratios without each block, from a fit without that block. shared is the p-value of the
-// jackknife; P becomes at least as large.
-func (e Estimate) WidenedRatio(without []float64, level float64) (widened Estimate, shared float64) {
-	logs := make([]float64, len(without))
-	for i, r := range without {
+// WidenedRatio returns e, a ratio, with a wider interval. It is for values that share the error of a regression: the
+// interval then contains the jackknife's interval, and P is at least p, the jackknife's p-value. leaveOneOut has the
+// ratio without each block, from a regression without the block.
+func (e Estimate) WidenedRatio(leaveOneOut []float64, level float64) (widened Estimate, p float64) {
+	logs := make([]float64, len(leaveOneOut))
+	for i, r := range leaveOneOut {
 		logs[i] = math.Log(r)
 	}
 	j, log := NewJackknife(logs), math.Log(e.Median)
-	shared = j.P(log)
-	e.Low, e.High, e.P = min(e.Low, ratioOf(log-j.Half(level))), max(e.High, ratioOf(log+j.Half(level))), max(e.P, shared)
-	return e, shared
+	p = j.P(log)
+	e.Low, e.High, e.P = min(e.Low, ratioOf(log-j.Half(level))), max(e.High, ratioOf(log+j.Half(level))), max(e.P, p)
+	return e, p
 }
 
-// WidenedDifference is WidenedRatio for a difference.
-func (e Estimate) WidenedDifference(without []float64, level float64) (widened Estimate, shared float64) {
-	j := NewJackknife(without)
-	shared = j.P(e.Median)
-	e.Low, e.High, e.P = min(e.Low, e.Median-j.Half(level)), max(e.High, e.Median+j.Half(level)), max(e.P, shared)
-	return e, shared
+// WidenedDifference does the same as WidenedRatio if e is a difference.
+func (e Estimate) WidenedDifference(leaveOneOut []float64, level float64) (widened Estimate, p float64) {
+	j := NewJackknife(leaveOneOut)
+	p = j.P(e.Median)
+	e.Low, e.High, e.P = min(e.Low, e.Median-j.Half(level)), max(e.High, e.Median+j.Half(level)), max(e.P, p)
+	return e, p
 }

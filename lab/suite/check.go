@@ -46,7 +46,7 @@ func checkWorkloads(j *journal, s *spec) {
 	}
 }
 
-// packet is the payload of a packet of the default MTU, about.
+// packet is about the payload of a packet at the default MTU, in bytes.
 const packet = 1400
 
 // checkRate reports a rate of less than one packet of size bytes per second. Most likely the unit

@@ -15,7 +15,7 @@ func (x *expansion) comparisons() {
 					continue
 				}
 				if v, w := x.workload(p.Baseline), x.workload(p.Subject); v.Kind.Stream() && w.Kind.Exchange() || v.Kind.Exchange() && w.Kind.Stream() {
-					x.j.fail(subject.Pos, fmt.Sprintf("%q has other traffic (%s) than %q (%s)", p.Subject, w, p.Baseline, v), "compare streams with streams, and request/response with request/response")
+					x.j.fail(subject.Pos, fmt.Sprintf("%q (%s) cannot be compared with %q (%s)", p.Subject, w, p.Baseline, v), "compare streams with streams, and request/response with request/response")
 					continue
 				}
 				p.Title = c.V.title.V

@@ -162,7 +162,7 @@ func TestEveryMistakeIsReportedWithPlaceProblemAndRemedy(t *testing.T) {
 		{with("comparisons: [{baseline: raw, subject: brdge}]"), 8, 40, `there is no scenario or group "brdge"`, `did you mean "bridge"?`},
 		{with("comparisons: [{baseline: raw/x, subject: bridge}]"), 8, 26, `there is no scenario or group "raw/x"`, "raw/stream"},
 		{with("comparisons: [{baseline: raw, subject: raw}]"), 8, 40, `"raw" is compared with itself`, ""},
-		{with("comparisons: [{baseline: raw/stream, subjects: [bridge/stream, bridge/rr]}]"), 8, 64, `"bridge/rr" has other traffic (TCP request/response 1 B) than "raw/stream" (TCP stream of 128 KiB)`, "compare streams with streams, and request/response with request/response"},
+		{with("comparisons: [{baseline: raw/stream, subjects: [bridge/stream, bridge/rr]}]"), 8, 64, `"bridge/rr" (TCP request/response 1 B) cannot be compared with "raw/stream" (TCP stream of 128 KiB)`, "compare streams with streams, and request/response with request/response"},
 		{with("comparisons: [{baseline: raw, subject: bridge/rr}]"), 8, 40, "are not both scenarios or both groups", ""},
 		{with("comparisons: [{baseline: raw, subjects: [bridge, bridge/rr, bridge]}]"), 8, 50, "are not both", ""},
 		{with("comparisons: [{baseline: raw, subject: bridge}, {baseline: raw/rr, subject: bridge/rr}]"), 8, 77, `"bridge/rr" is compared with "raw/rr" twice`, "remove"},

@@ -66,7 +66,7 @@ type agent struct {
 	bgp      *bgpSessions
 	exporter *ipfix.Exporter
 	lock     *lock
-	socket   fs.FileInfo // of the API, which this agent has bound
+	socket   fs.FileInfo // the file of the API's socket, as this agent made it
 	claim    claim
 
 	snapshot  atomic.Pointer[snapshot]

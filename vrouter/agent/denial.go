@@ -136,8 +136,8 @@ func (v *snapshot) portAt(network string, ip netip.Addr) *model.Port {
 	return nil
 }
 
-// receivers returns the ports that can receive packets from a network's workloads to an address: the port that has the
-// address, or the next hops of a static route.
+// receivers returns the ports to which a packet can go, if a workload of the network sends it to the address. These are
+// the port with the address, or the next hops of the static route to the address.
 func (v *snapshot) receivers(network string, ip netip.Addr) (all []*model.Port) {
 	s, best := v.want.State, model.Route{}
 	for _, name := range append([]string{network}, model.Leaks(s.Networks)[network]...) {
@@ -148,7 +148,7 @@ func (v *snapshot) receivers(network string, ip netip.Addr) (all []*model.Port) 
 				return []*model.Port{p}
 			}
 			if subnet.Bits() > best.Prefix.Bits() {
-				best = model.Route{Prefix: subnet} // discards, unless a static route has the same prefix
+				best = model.Route{Prefix: subnet} // no next hops: packets are dropped, unless a static route has the same prefix
 			}
 		}
 		for _, r := range s.Routes {
@@ -199,8 +199,8 @@ func (v *snapshot) deniedHere(p *model.Port, o opening) string {
 	return ""
 }
 
-// deniedThere says where the receiver's node drops a packet of a port by policy; "": it does
-// not. end is where the packet goes, as farEnd returns it. The receiver's flows are unknown here.
+// deniedThere describes the policy by which the receiver's node drops a packet of a port; "": it does not drop the
+// packet. end is the result of farEnd for the packet. The receiver's flows are unknown here.
 func (v *snapshot) deniedThere(p *model.Port, o opening, end string) string {
 	all := slices.DeleteFunc(v.receivers(p.Network, o.destination), func(to *model.Port) bool { return end != "node "+to.Node })
 	for _, to := range all {

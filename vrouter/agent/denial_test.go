@@ -102,7 +102,8 @@ func TestADenialInAnotherNetwork(t *testing.T) {
 	must.Equal(t, "", denied())
 }
 
-// A packet to a static route is denied by the policy of the port that is its next hop on the node to which the packet goes.
+// The policy of a static route's next hop denies the packet. With several next hops, only those on the node to which
+// the packet goes count.
 func TestADenialBehindAStaticRoute(t *testing.T) {
 	t.Parallel()
 	address, prefix := netip.MustParseAddr, netip.MustParsePrefix
@@ -147,7 +148,7 @@ func TestADenialBehindAStaticRoute(t *testing.T) {
 	} {
 		o := opening{source: web1.IPs[0], destination: address(c.to), protocol: 17, port: 53, ported: true}
 		if there, here := v.deniedThere(&web1, o, c.end), v.deniedHere(&web1, o); there != c.there || here != c.here {
-			t.Errorf("%s by %s: %q there and %q here, want %q and %q", c.to, c.end, there, here, c.there, c.here)
+			t.Errorf("a packet to %s, which goes to %s: the receiver's node says %q and this node %q, want %q and %q", c.to, c.end, there, here, c.there, c.here)
 		}
 	}
 }

@@ -255,7 +255,7 @@ func changePort(p *model.Port, change api.PortChange) {
 	}
 }
 
-// restorePort undoes a change of a port from was to made. A field that no longer has its value of made stays,
+// restorePort undoes a change that turned the port was into made. It does not restore a field that differs from made,
 // because another client has changed it.
 func restorePort(p *model.Port, was, made model.Port) {
 	if p.Attach == made.Attach {

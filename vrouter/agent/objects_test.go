@@ -8,7 +8,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// A client's change of a port fails on the node and is undone. What another client changed meanwhile stays.
+// A client's change of a port fails on the node, and the agent undoes it. The agent must keep what another client changed
+// meanwhile.
 func TestAFailedChangeOfAPortUndoesOnlyItself(t *testing.T) {
 	was := model.Port{Name: "p", Attach: model.Attachment{Netns: "n"}, Policies: []string{"open"}, Bandwidth: model.Bandwidth{Ingress: 1e6}}
 	made := was

@@ -283,8 +283,8 @@ func TestARefusedStartDoesNotDisturbTheRunningAgent(t *testing.T) {
 	}
 }
 
-// TestASocketStaysWithItsProgram checks that an agent neither starts on the socket of another
-// program nor deletes it, and that a removal through such a socket changes no other node.
+// TestASocketStaysWithItsProgram checks that an agent does not start on the socket of another program, and does not
+// delete the socket. A removal over such a socket must not change the other node.
 func TestASocketStaysWithItsProgram(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, nil)
@@ -300,7 +300,7 @@ func TestASocketStaysWithItsProgram(t *testing.T) {
 	defer theirs.Close()
 	for _, socket := range []string{a.config.Socket, foreign} {
 		wrong.Socket = socket
-		must.Fail(t, Run(t.Context(), wrong, Options{}), socket, "a program listens on it already", "choose another path under socket")
+		must.Fail(t, Run(t.Context(), wrong, Options{}), socket, "a program already listens on it", "set another path with socket")
 		must.Succeed(t, connect(socket))
 	}
 	removed(t, wrong)

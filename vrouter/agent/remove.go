@@ -70,7 +70,7 @@ func removeEmpty(c config.Config) {
 
 // Times of Remove.
 const (
-	RemoveTimeout = 30 * time.Second // default time in which a running agent must remove everything
+	RemoveTimeout = 30 * time.Second // default time limit for the removal by a running agent
 	removeWait    = 20 * time.Millisecond
 )
 
@@ -84,7 +84,7 @@ func IsPresent(c config.Config) bool {
 }
 
 // Remove removes everything of a node. If the node's agent is running, the agent does
-// it within timeout (0: no limit), else this process. It deletes an embedded store that other
+// it, and Remove waits for timeout at most (0: no limit). Otherwise this process does it. It deletes an embedded store that other
 // nodes may use only if withStore is true.
 func Remove(ctx context.Context, c config.Config, withStore bool, timeout time.Duration) error {
 	c = c.WithDefaults()
@@ -96,7 +96,7 @@ func Remove(ctx context.Context, c config.Config, withStore bool, timeout time.D
 	if errors.As(err, &held) {
 		if timeout > 0 {
 			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("its agent, process %s, did not answer within %s. The agent may be stopped or busy: see its log, wait longer with --timeout, or kill that process and retry", held.pid, timeout))
+			ctx, cancel = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("its agent, process %s, did not answer within %s; it may be stopped or busy: see its log, wait longer with --timeout, or kill the process and retry", held.pid, timeout))
 			defer cancel()
 		}
 		l, err = removeRunning(ctx, c, withStore)

@@ -274,8 +274,8 @@ func TestRemovalDeletesTheMergingDeviceToo(t *testing.T) {
 	}
 }
 
-// TestNoLimitStaysOnADevice checks that the bandwidth limit of a port with an existing device goes
-// with the port, and with the node.
+// TestNoLimitStaysOnADevice checks that the bandwidth limit is removed from an existing device (a tap) when the port or
+// the node is removed.
 func TestNoLimitStaysOnADevice(t *testing.T) {
 	t.Parallel()
 	b := newBedOf(t, nil, "a")
@@ -309,8 +309,8 @@ func TestNoLimitStaysOnADevice(t *testing.T) {
 	}
 }
 
-// TestRemovalDoesNotWaitForAHungAgent stops the process of an agent by a signal. The error of the
-// removal has the process and a remedy.
+// TestRemovalDoesNotWaitForAHungAgent stops the process of an agent by a signal. The error of
+// Remove must name the process and a remedy.
 func TestRemovalDoesNotWaitForAHungAgent(t *testing.T) {
 	t.Parallel()
 	f := agenttest.NewFleet(t)
@@ -320,7 +320,7 @@ func TestRemovalDoesNotWaitForAHungAgent(t *testing.T) {
 	answers(t, &running{client: api.Dial(c.Socket)})
 	must.Succeed(t, cmd.Process.Signal(unix.SIGSTOP))
 	err := Remove(t.Context(), c, false, 200*time.Millisecond)
-	must.Fail(t, err, "remove node a: its agent, process ", "did not answer within 200ms", "--timeout", "kill that process and retry")
+	must.Fail(t, err, "remove node a: its agent, process ", "did not answer within 200ms", "--timeout", "kill the process and retry")
 	killed(t, cmd)
 }
 

@@ -113,11 +113,11 @@ func listenUnix(path string) (net.Listener, error) {
 	return l, err
 }
 
-// errListening: a program listens on a path.
-var errListening = errors.New("a program listens on it already; choose another path under socket in the node's configuration, or stop that program")
+// errListening is the error for a socket path on which a program already listens.
+var errListening = errors.New("a program already listens on it; set another path with socket in the node's configuration, or stop the program")
 
-// removeDeadSocket deletes the socket that a killed agent left. It deletes no other kinds of
-// files, and no socket on which a program listens.
+// removeDeadSocket deletes the socket file of a killed agent. It returns an error if the path is another kind of file,
+// or if a program listens on the socket.
 func removeDeadSocket(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -139,7 +139,7 @@ func removeDeadSocket(path string) error {
 	return os.Remove(path)
 }
 
-// removeSocket deletes the API's socket, unless another program has put its socket there.
+// removeSocket deletes the socket file that this agent made. It keeps the file of another program at the same path.
 func (a *agent) removeSocket() error {
 	if now, err := os.Lstat(a.config.Socket); err != nil || !os.SameFile(now, a.socket) {
 		return nil
@@ -276,7 +276,7 @@ func (a *agent) handleShutdown(r *http.Request, end func()) (any, error) {
 		return nil, err
 	}
 	if request.Node != "" && request.Node != a.config.Node {
-		return nil, refuse(http.StatusConflict, "the agent that listens on %s runs node %s; stop the agent of node %s, choose another socket for it, and retry", a.config.Socket, a.config.Node, request.Node)
+		return nil, refuse(http.StatusConflict, "the agent that listens on %s runs node %s; stop the agent of node %s, set another socket in its configuration, and retry", a.config.Socket, a.config.Node, request.Node)
 	}
 	if request.Remove {
 		if err := a.mayRemove(request.WithStore); err != nil {

@@ -242,7 +242,7 @@ func verdict(v *snapshot, steps []datapath.TraceStep, action int32) (words strin
 	return "answered by the vrouter itself", false
 }
 
-// lastNexthop returns the step of the last nexthop; nil: the packet reached none.
+// lastNexthop returns the last step with a nexthop; nil: the trace has no such step.
 func lastNexthop(steps []datapath.TraceStep) *datapath.TraceStep {
 	for i := len(steps) - 1; i >= 0; i-- {
 		if steps[i].Kind == datapath.TraceNexthop {

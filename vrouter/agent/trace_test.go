@@ -40,7 +40,7 @@ func TestTheVerdictOfATraceNamesTheTranslatedAddresses(t *testing.T) {
 	}
 }
 
-// The verdict names what is at the far end of the tunnel: a node, a gateway or a BGP router.
+// The verdict must name the far end of the tunnel: a node, a gateway or a BGP router.
 func TestTheVerdictOfATraceNamesTheFarEnd(t *testing.T) {
 	for name, want := range map[string]string{
 		"tunnel b mpls-udp":                             "node b",
@@ -55,7 +55,7 @@ func TestTheVerdictOfATraceNamesTheFarEnd(t *testing.T) {
 		v := &snapshot{names: func() *names { return &names{nexthops: map[uint32]string{5: name}} }}
 		steps := []datapath.TraceStep{{Kind: datapath.TraceNexthop, ID: 5}, {Kind: datapath.TraceEncap, ID: uint32(layout.Number(model.VXLAN)), Value: 700}}
 		if got, _ := verdict(v, steps, 7); got != "forwarded to "+want+" by vxlan, VNI 700" {
-			t.Errorf("by %q the verdict is %q", name, got)
+			t.Errorf("with nexthop %q the verdict is %q", name, got)
 		}
 	}
 }

@@ -117,7 +117,7 @@ func TestMalformedUpdatesAreHandledByTheirKind(t *testing.T) {
 	}
 }
 
-// A path with the node's AS in its AS path withdraws the former path to the same prefix (RFC 4271 section 9).
+// A path whose AS path contains the node's AS withdraws the earlier path to the same prefix (RFC 4271 section 9).
 func TestAPathWithTheNodesASWithdrawsTheFormerPath(t *testing.T) {
 	a, b := pair(t, func(a, _ *model.BGP) { a.Families = []model.BGPFamily{model.VPNv4} })
 	a.start(t, nil, nil)

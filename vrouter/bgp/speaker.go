@@ -165,7 +165,8 @@ func (s *Speaker) keepToItself(ctx context.Context) error {
 // peer returns the configuration of a session.
 func (s *Speaker) peer(n model.Neighbor, restarting bool) *api.Peer {
 	p := &api.Peer{
-		// GoBGP 4.8 drops paths with the node's AS, unless they are allowed. receive would not know that they replace others.
+		// By default GoBGP 4.8 drops a path that contains the node's AS, and does not report that the path replaces an
+		// earlier one. So such paths are allowed, and receive withdraws the earlier path.
 		Conf:      &api.PeerConf{NeighborAddress: n.Address.String(), PeerAsn: cmp.Or(n.ASN, s.node.BGP.ASN), AuthPassword: n.Password, AllowOwnAsn: math.MaxUint8},
 		Transport: &api.Transport{RemotePort: uint32(cmp.Or(n.Port, model.DefaultBGPPort))},
 		Timers:    &api.Timers{Config: &api.TimersConfig{ConnectRetry: uint64(retryTime.Seconds()), IdleHoldTimeAfterReset: uint64(retryTime.Seconds())}},
@@ -273,7 +274,7 @@ func (s *Speaker) receive(paths []*apiutil.Path) {
 	}
 }
 
-// isLooped reports whether a path has passed an AS.
+// isLooped reports whether the AS path of a route contains an AS.
 func isLooped(w *apiutil.Path, asn uint32) bool {
 	return slices.ContainsFunc(w.Attrs, func(a bgp.PathAttributeInterface) bool {
 		path, is := a.(*bgp.PathAttributeAsPath)

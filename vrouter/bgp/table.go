@@ -237,7 +237,7 @@ func (t *table) Settle(neighbor netip.Addr, f model.BGPFamily) {
 	})
 }
 
-// Keep removes the paths of other neighbours and families than those of a node.
+// Keep removes each path whose neighbour or address family is not in the node's BGP configuration.
 func (t *table) Keep(b *model.BGP) {
 	t.drop(func(a *attributes) bool {
 		return len(b.Families) > 0 && !slices.Contains(b.Families, a.family) || !slices.ContainsFunc(b.Neighbors, func(n model.Neighbor) bool { return n.Address == a.neighbor })

@@ -89,7 +89,7 @@ func TestATableReturnsPathsUnchanged(t *testing.T) {
 	}
 }
 
-// After a change of a node's BGP, the table keeps the paths of the neighbours and the families that are left.
+// Keep must keep only the paths of configured neighbours and address families.
 func TestATableKeepsThePathsOfTheNodesNeighborsAndFamilies(t *testing.T) {
 	other := netip.MustParseAddr("192.0.2.77")
 	stale := []Path{

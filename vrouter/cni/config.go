@@ -25,11 +25,11 @@ type config struct {
 	Node    string `json:"node"`    // name of the agent's node; default: the only agent on the host
 	Socket  string `json:"socket"`  // socket of the agent; default /run/vrouter/NODE.sock
 
-	pod *model.Pod // nil: the runtime named none, or the verb does not use it
+	pod *model.Pod // nil: CNI_ARGS has none, or the verb does not read CNI_ARGS
 }
 
-// portConfig is the part of a network configuration that only add uses. Other verbs do not read it, so
-// that a wrong value cannot prevent the deletion of a port.
+// portConfig is the part of a network configuration that ADD uses and STATUS checks. Other verbs do not read it: a
+// wrong value must not prevent the deletion of a port.
 type portConfig struct {
 	Policies []string `json:"policies"` // checked before the network's
 	Ranges   []string `json:"ranges"`   // from which addresses are allocated
@@ -95,7 +95,7 @@ func (c *config) readArgs(args string) (env environment, err error) {
 	return env, nil
 }
 
-// readPort parses and checks the part of a configuration that add uses.
+// readPort parses and checks the part of a configuration that ADD uses.
 func (c *config) readPort(text []byte, args string) (p portConfig, err error) {
 	if err := json.Unmarshal(text, &p); err != nil {
 		return p, types.NewError(types.ErrDecodingFailure, "parse the network configuration", err.Error())

@@ -38,7 +38,7 @@ var wrong = []struct {
 	{`{"name": "red"}`, "IP=seven", types.ErrInvalidNetworkConfig, `ips: "seven"`},
 }
 
-// forAdd reads a configuration as add does.
+// forAdd reads a configuration for ADD.
 func forAdd(text []byte, args string) (config, portConfig, error) {
 	c, err := readConfig(text)
 	if err != nil {
@@ -48,7 +48,7 @@ func forAdd(text []byte, args string) (config, portConfig, error) {
 	return c, p, err
 }
 
-// A wrong value that only add uses does not prevent the deletion of a port.
+// A wrong value that only ADD uses must not prevent DEL and GC.
 func TestADeletionReadsOnlyWhatItUses(t *testing.T) {
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodDelete {

@@ -314,8 +314,9 @@ func (n *node) ageOffers(by time.Duration) {
 	writeJSON(n.bed.t, path, file)
 }
 
-// A network that bridges becomes one that only routes while TCP streams run. The workloads have each other's MAC
-// address, which the programs no longer know: traffic continues at once with the router's.
+// TCP streams run while the forwarding of a network changes from l2 or l2l3 to l3. The workloads' neighbour tables have
+// each other's MAC addresses, to which the programs no longer forward. The agents announce the router's MAC address, so the
+// streams must continue at once.
 func TestTrafficContinuesWhenANetworkNoLongerBridges(t *testing.T) {
 	for _, forwarding := range []model.Forwarding{model.L2, model.L2L3} {
 		t.Run(string(forwarding), func(t *testing.T) {
@@ -338,7 +339,7 @@ func TestTrafficContinuesWhenANetworkNoLongerBridges(t *testing.T) {
 					began := time.Now()
 					err := datagram(x, to, version, 64)
 					if took := time.Since(began); err != nil || took >= patience*time.Second { // datagram sends again after that time
-						t.Errorf("IPv%d from x to %s: %v after %v, want no lost datagram", version, to.port.Name, err, took)
+						t.Errorf("an IPv%d datagram from x to %s: error %v after %v, want an answer to the first datagram", version, to.port.Name, err, took)
 					}
 				}
 			}

@@ -214,8 +214,8 @@ func TestTunnelsOfWorkloadsCarryBulkTransfers(t *testing.T) {
 	}
 }
 
-// The receiver's node counts as many packets as the sender's, although its superpackets have no number of segments after
-// their tunnel headers are removed.
+// Both nodes must count the same number of packets. On the receiver's node, superpackets have no number of segments after
+// decapsulation.
 func TestBothNodesCountTheSegmentsOfSuperpackets(t *testing.T) {
 	for _, encap := range encaps {
 		t.Run(string(encap), func(t *testing.T) {
@@ -227,7 +227,7 @@ func TestBothNodesCountTheSegmentsOfSuperpackets(t *testing.T) {
 				must.Succeed(t, transfer(x, y, version, 4<<20))
 				sent, received = b.nodes[0].vif("x").RxPackets-sent, b.nodes[1].vif("y").TxPackets-received
 				if sent < 4<<20/1500 || received < sent*98/100 || received > sent*102/100 { // a late packet can count for only one node
-					t.Errorf("IPv%d: node a has counted %d packets of x, node b %d packets to y, want as many", version, sent, received)
+					t.Errorf("IPv%d: node a counted %d packets from x, and node b %d packets to y, want equal numbers", version, sent, received)
 				}
 			}
 		})

@@ -137,7 +137,7 @@ func TestANodeStaysConnectedToOneNetwork(t *testing.T) {
 	}
 }
 
-// A node has one route to a prefix, so it cannot be connected to two networks with the same addresses.
+// A node has one route to each prefix. So host ports must not connect it to two networks with common addresses.
 func TestANodeIsNotConnectedToTheSameAddressesOfTwoTenants(t *testing.T) {
 	f := open(t)
 	s := small()

@@ -111,7 +111,7 @@ func (n *neighbours) addReach(network string) {
 	}
 }
 
-// addHosts adds the ports that connect a node to a network.
+// addHosts adds the ports by which a node itself is connected to a network (attach.host).
 func (n *neighbours) addHosts(network, node string) {
 	for _, p := range n.view.membersOn(network, node) {
 		if p.Attach.Host {
@@ -185,7 +185,7 @@ func (v *View) nearNetwork(network model.Network) *neighbours {
 	return n
 }
 
-// overlapping returns the names of the networks of other tenants that overlap a network.
+// overlapping returns the names of the other tenants' networks that have addresses of a network.
 func (v *View) overlapping(network model.Network) (names []string) {
 	for name, o := range v.networks {
 		if name != network.Name && o.Tenant != network.Tenant && network.Overlaps(o) {

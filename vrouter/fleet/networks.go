@@ -90,7 +90,7 @@ func withElement[E any](all []E, e E, matches func(E) bool) []E {
 // UpdateNetwork changes a network by calling change.
 func (f *Fleet) UpdateNetwork(ctx context.Context, name string, change func(*model.Network) error) (model.Network, error) {
 	var made model.Network
-	err := f.Change(ctx, exactly(Need{All: true}), func(v *View) (store.Commit, error) { // All: for the ports of View.overlapping
+	err := f.Change(ctx, exactly(Need{All: true}), func(v *View) (store.Commit, error) { // View.overlapping needs all networks and ports
 		is, ok := v.networks[name]
 		if !ok {
 			return store.Commit{}, missing("network", "networks", name, v.networks)

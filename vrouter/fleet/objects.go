@@ -141,7 +141,7 @@ func (v *View) releaseSome(ports []model.Port, maxKeys int) (store.Commit, error
 	return d.commit, nil
 }
 
-// CheckUnused refuses the deletion of a port that a route uses.
+// CheckUnused returns an error if a route uses a port. Such a port must not be deleted.
 func CheckUnused(port string, routes iter.Seq[model.Route]) error {
 	for r := range routes {
 		if slices.Contains(r.Via, model.Via{Port: port}) {

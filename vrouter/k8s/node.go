@@ -239,7 +239,7 @@ func (n *Node) configure(ctx context.Context, c *client, is *facts) (path string
 	return path, os.WriteFile(path, []byte(text), 0o600)
 }
 
-// configText returns the configuration of an agent, without the store. The name is in quotes, because YAML reads
+// configText returns the configuration of an agent, without the store. The name has quotes, because YAML reads
 // names such as 010 and null as other values.
 func configText(base []byte, name string, underlay []string) string {
 	return fmt.Sprintf("%s\nnode: %q\nunderlay: [%s]\n", base, name, strings.Join(underlay, ", "))

@@ -79,7 +79,7 @@ func (n Node) RouterMAC() MAC {
 	return MAC{0x02, 0x00, id[0], id[1], id[2], id[3]}
 }
 
-// checkBGP checks the BGP of a node. routers has the nodes before it, by router id.
+// checkBGP checks the BGP configuration of a node, and adds the node to routers, which has the earlier nodes by router id.
 func (v *validation) checkBGP(n Node, routers map[netip.Addr]string) {
 	b := n.BGP
 	if b == nil {

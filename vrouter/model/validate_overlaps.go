@@ -84,10 +84,10 @@ func (v *validation) checkAccess() {
 	}
 }
 
-// checkHosts refuses ports that connect a node to overlapping networks of different tenants. checkAccess checks the networks with
-// node_access.
+// checkHosts refuses two ports that connect a node (attach.host) to networks of different tenants, if the networks have
+// common addresses. Two networks with node_access are left to checkAccess.
 func (v *validation) checkHosts() {
-	hosts := map[string][]*Port{} // ports that connect a node, by node
+	hosts := map[string][]*Port{} // ports with attach.host, by node
 	for i := range v.s.Ports {
 		p := &v.s.Ports[i]
 		n := v.networks[p.Network]

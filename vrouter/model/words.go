@@ -27,11 +27,11 @@ func withPosition(name string, tokens token.Tokens, err error) error {
 	return fmt.Errorf("%s:%d:%d: %s", name, t.Position.Line, t.Position.Column, text)
 }
 
-// YAMLError adds file, line, column and key to an error of the library about another file.
+// YAMLError adds file, line, column and key to an error of the YAML library. It is for files that are not state files.
 func YAMLError(name string, text []byte, err error) error {
 	tokens := lexer.Tokenize(string(text))
 	t, message := explain(tokens, err)
-	if t == nil || t.Next != nil && t.Next.Type == token.MappingValueType { // the token is a key, which the message has
+	if t == nil || t.Next != nil && t.Next.Type == token.MappingValueType { // the token is a key, and the message has it
 		return withPosition(name, tokens, err)
 	}
 	for k := t.Prev; k != nil; k = k.Prev {
@@ -43,7 +43,7 @@ func YAMLError(name string, text []byte, err error) error {
 	return fmt.Errorf("%s:%d:%d: %s", name, t.Position.Line, t.Position.Column, message)
 }
 
-// explain translates an error of the library. It returns the token where the error is; nil: unknown.
+// explain translates an error of the YAML library. t is the token at which the error occurred; nil: unknown.
 func explain(tokens token.Tokens, err error) (t *token.Token, text string) {
 	var y yaml.Error
 	if errors.As(err, &y) && y.GetToken() != nil && y.GetToken().Position != nil {

@@ -141,7 +141,7 @@ func unreadable(path string, why error) error {
 	if isFull(why) {
 		return fmt.Errorf("open the store %s: the disk is full; free some space: %w", path, why)
 	}
-	if open := (*fs.PathError)(nil); errors.As(why, &open) && open.Op == "open" { // the file may be intact
+	if open := (*fs.PathError)(nil); errors.As(why, &open) && open.Op == "open" { // the file may be undamaged
 		return fmt.Errorf("open the store: %w; make the file and its directory writable for root, then start the agent again", why)
 	}
 	return fmt.Errorf("read the store %s: %w; restore a backup, or move the file away, start the agent with --new-store and apply the state again", path, why)

@@ -311,7 +311,7 @@ func TestADamagedEmbeddedStoreIsAnError(t *testing.T) {
 	}
 }
 
-// The advice to restore a backup, or to begin anew, is for damaged files only.
+// Only the error for a damaged file may advise to restore a backup or to start with a new store.
 func TestAFileThatCannotBeOpenedIsNotCalledDamaged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	must.Succeed(t, os.Symlink(path, path)) // for root too, open(2) fails

@@ -16,8 +16,8 @@ type Comparison struct {
 	// Ratio within blocks; see stats.Ratio.
 	Ratio quantity.Interval `json:"ratio"`
 	// P is the two-sided p-value of the signed-rank test; nil with too few blocks.
-	// Ratio's interval is the inverse of this test. For figures that are adjusted to one state of the machine, both are
-	// at least those of the jackknife. Adjusted is the p-value after the correction for all comparisons of the report
+	// Ratio's interval is the inverse of this test. For figures that are adjusted to one state of the machine, P is
+	// at least the jackknife's p-value, and the interval contains the jackknife's interval. Adjusted is the p-value after the correction for all comparisons of the report
 	// (stats.Family, and stats.Holm for the jackknife).
 	P        *float64 `json:"p,omitempty"`
 	Adjusted *float64 `json:"p_adjusted,omitempty"`
@@ -30,8 +30,8 @@ type Comparison struct {
 	// Distinct: the verdict is Differs.
 	Distinct bool `json:"distinct"`
 
-	Logs   map[int]float64 `json:"-"` // logarithm of the ratio in each block
-	Shared float64         `json:"-"` // p-value of the jackknife for adjusted figures, 0 for other figures
+	Logs       map[int]float64 `json:"-"` // logarithm of the ratio in each block
+	JackknifeP float64         `json:"-"` // p-value of the jackknife for adjusted figures, 0 for other figures
 }
 
 // Verdict is the result of a comparison.

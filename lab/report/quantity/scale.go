@@ -65,8 +65,8 @@ func ScaleOfUnit(unit string, values ...float64) Scale {
 // decimal more. bounds is "" if there is only one trial.
 func (s Scale) Figure(iv Interval) (median, bounds string) { return s.figure(iv, s.decimals(iv)) }
 
-// Ratio prints a ratio like Figure, but adds decimals: a bound that is not 1 does not print as 1, and no value prints
-// like a limit from which it differs.
+// Ratio prints a ratio like Figure. It adds decimals until a bound that differs from 1 does not read as 1, and until
+// no value reads as a limit from which it differs.
 func Ratio(iv Interval, limits ...float64) (median, bounds string) {
 	s := Scale{By: 1}
 	d := s.decimals(iv)
@@ -85,7 +85,7 @@ func RatioText(iv Interval) string {
 	return strings.TrimSpace(median + " " + bounds)
 }
 
-// decimals returns the decimals of Figure.
+// decimals returns the number of decimals that Figure prints.
 func (s Scale) decimals(iv Interval) int {
 	d, low, high := Significant(s.three(iv.Median)), s.three(iv.Low), s.three(iv.High)
 	if s.Unit == "%" && s.By == 1 {

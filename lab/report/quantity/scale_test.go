@@ -47,7 +47,7 @@ func TestPrintPutsTheUnitWhereItBelongs(t *testing.T) {
 	}
 }
 
-// A ratio must not contradict its sign or its target.
+// A printed ratio must not contradict the verdict beside it, or its target.
 func TestARatioDoesNotReadAsALimitThatItIsNot(t *testing.T) {
 	for _, c := range []struct {
 		iv     quantity.Interval

@@ -17,13 +17,13 @@ import (
 	"windtunnel/lab/suite"
 )
 
-// Count counts a run's attempts at all CPU distances, and the trials without an attempt that
-// counts. Trials of a skipped scenario are not missing.
+// Count returns how many attempts of a run are valid, and how many trials of each scenario have no valid
+// attempt. samples has the attempts at every CPU distance. Trials of a skipped scenario are not missing.
 func Count(plan *suite.Plan, skipped map[string]string, samples []sample.Sample) (v model.Validity) {
 	var failed Counts
 	cells := figures.Group(*plan, samples, sample.Throughput)
 	for i := range samples {
-		if plan.Matrix != nil || cells[samples[i].Scenario] != nil { // a plan with a matrix lists no pairs
+		if plan.Matrix != nil || cells[samples[i].Scenario] != nil { // a plan with a matrix lists no scenarios
 			add(&v, &samples[i], &failed)
 		}
 	}

@@ -22,7 +22,7 @@ type Judge struct {
 	Cells map[string]*figures.Cell
 	Rows  []model.Scenario                 // in the plan's order
 	pairs map[pair]*model.Comparison       // by Paired
-	left  map[int]map[string]*figures.Cell // by cellsWithout
+	left  map[int]map[string]*figures.Cell // cellsWithout of each block
 	Doubt phrase.Lines                     // notes on gaps and doubts of this run
 }
 
@@ -31,7 +31,7 @@ type Source struct {
 	Run      sample.Run
 	Plan     suite.Plan
 	Measured []sample.Sample   // clean samples, not adjusted
-	Parts    [][]sample.Sample // clean samples by CPU distance; if the run adjusts its figures, one part with the adjusted samples
+	Parts    [][]sample.Sample // clean samples by CPU distance; of a run with adjusted figures, one part with the adjusted samples
 	Blocks   int               // number of blocks with a trial
 	// Dirty maps each scenario to its metrics with a value that is not finite.
 	Dirty map[string][]sample.Metric

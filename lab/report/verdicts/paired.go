@@ -35,14 +35,14 @@ func (b *Judge) Paired(subject, baseline string, m sample.Metric) *model.Compari
 	}
 	b.pairs[key] = nil
 	over, under, blocks := key.values(b.Cells)
-	e, shared, ok, err := b.estimate(ratio, key, stats.Level)
+	e, jackknifeP, ok, err := b.estimate(ratio, key, stats.Level)
 	if err != nil {
 		b.Doubt.Say("%s: there is no ratio of %s to %s, because %v.", phrase.Capital(m.Label()), subject, baseline, err)
 	}
 	if !ok || err != nil {
 		return nil
 	}
-	c := &model.Comparison{Subject: subject, Baseline: baseline, Metric: m, Ratio: quantity.Interval(e.Interval), Verdict: model.TooFew, Logs: make(map[int]float64), Shared: shared}
+	c := &model.Comparison{Subject: subject, Baseline: baseline, Metric: m, Ratio: quantity.Interval(e.Interval), Verdict: model.TooFew, Logs: make(map[int]float64), JackknifeP: jackknifeP}
 	for i, block := range blocks {
 		c.Logs[block] = math.Log(over[i] / under[i])
 	}
@@ -64,10 +64,11 @@ func (b *Judge) Paired(subject, baseline string, m sample.Metric) *model.Compari
 
 func excludesOne(c *model.Comparison) bool { return stats.Interval(c.Ratio).Excludes(1) }
 
-// estimator estimates from pairs of values, and widens its estimate by those without each block.
+// estimator computes an estimate from pairs of values. widen widens its interval by the leave-one-out estimates, and
+// returns the p-value of the jackknife.
 type estimator struct {
 	estimate func(over, under []float64, level float64) (stats.Estimate, bool, error)
-	widen    func(e stats.Estimate, without []float64, level float64) (stats.Estimate, float64)
+	widen    func(e stats.Estimate, leaveOneOut []float64, level float64) (stats.Estimate, float64)
 }
 
 var (
@@ -82,26 +83,26 @@ var (
 // estimate compares the figures of a pair, over the blocks that have both, with an interval of this confidence. If the
 // plan asks for a precision, the interval is wider, because its width decided when the run ended.
 //
-// The adjusted figures of a scenario share the error of its regression. So the interval of a pair of them is at least
-// that of the jackknife over blocks. shared is the p-value of the jackknife, 0 for other figures.
-func (b *Judge) estimate(by estimator, of pair, level float64) (e stats.Estimate, shared float64, ok bool, err error) {
+// All adjusted figures of a scenario share the error of its regression. So for adjusted figures the interval contains
+// the interval of the jackknife over blocks. jackknifeP is the p-value of the jackknife, 0 for other figures.
+func (b *Judge) estimate(by estimator, of pair, level float64) (e stats.Estimate, jackknifeP float64, ok bool, err error) {
 	level = b.level(level)
 	over, under, blocks := of.values(b.Cells)
 	if e, ok, err = by.estimate(over, under, level); !ok || err != nil {
 		return e, 0, ok, err
 	}
-	if without := b.without(by, of, over, under, blocks); without != nil {
-		e, shared = by.widen(e, without, level)
+	if estimates := b.leaveOneOut(by, of, over, under, blocks); estimates != nil {
+		e, jackknifeP = by.widen(e, estimates, level)
 	}
 	if b.Plan.Stop.Precision > 0 {
-		e, shared = e.AfterLooks(), stats.AfterLooks(shared)
+		e, jackknifeP = e.AfterLooks(), stats.AfterLooks(jackknifeP)
 	}
-	return e, shared, true, nil
+	return e, jackknifeP, true, nil
 }
 
-// without returns the estimates without each block, with figures that are adjusted without it. It returns nil if the
-// pair's figures are not adjusted, or with fewer than 3 blocks.
-func (b *Judge) without(by estimator, of pair, over, under []float64, blocks []int) (estimates []float64) {
+// leaveOneOut returns one estimate for each block. It is computed without the block, from figures that are adjusted
+// without the block. leaveOneOut returns nil if the pair's figures are not adjusted, or with fewer than 3 blocks.
+func (b *Judge) leaveOneOut(by estimator, of pair, over, under []float64, blocks []int) (estimates []float64) {
 	if !b.Run.Options.Adjusted || len(blocks) < 3 {
 		return nil
 	}
@@ -121,7 +122,7 @@ func (b *Judge) without(by estimator, of pair, over, under []float64, blocks []i
 	return estimates
 }
 
-// cellsWithout returns the cells of the report without a block. The others are adjusted again.
+// cellsWithout returns the cells of the report without a block. The figures of the other blocks are adjusted again.
 func (b *Judge) cellsWithout(block int) map[string]*figures.Cell {
 	if b.left == nil {
 		b.left = make(map[int]map[string]*figures.Cell)
@@ -142,7 +143,7 @@ func (b *Judge) level(level float64) float64 {
 	return level
 }
 
-// pair is one figure of a subject and one of its baseline, mostly of the same metric.
+// pair names metric m of a subject and metric of of its baseline. Mostly they are the same metric.
 type pair struct {
 	subject  string
 	m        sample.Metric

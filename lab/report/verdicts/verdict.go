@@ -53,17 +53,17 @@ func (b *Judge) settle(all []*model.Comparison) {
 			family, logs = append(family, c), append(logs, c.Logs)
 		}
 	}
-	var shared []float64
+	var jackknife []float64
 	for _, c := range family {
-		shared = append(shared, c.Shared)
+		jackknife = append(jackknife, c.JackknifeP)
 	}
-	shared = stats.Holm(shared)
+	jackknife = stats.Holm(jackknife)
 	for i, p := range stats.Family(ByBlock(logs)) {
 		c := family[i]
 		if b.Plan.Stop.Precision > 0 {
 			p = stats.AfterLooks(p)
 		}
-		p = max(p, shared[i], *c.P) // different tests: the corrected p can be slightly below P
+		p = max(p, jackknife[i], *c.P) // the tests differ, so the corrected p can be slightly below P
 		if c.Adjusted = &p; excludesOne(c) && p <= Alpha {
 			c.Verdict, c.Distinct = model.Differs, true
 		}

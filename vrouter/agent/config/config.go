@@ -159,7 +159,7 @@ func parseConfig(name string, text []byte, dir string) (c Config, err error) {
 	return c, nil
 }
 
-// scalar is the text of a number in a YAML file. It is empty for other values. The decoder turns 007 into 7.
+// scalar is the text of a YAML number, such as 007, which the decoder reads as 7. It is empty for other YAML values.
 type scalar string
 
 // UnmarshalYAML implements yaml.NodeUnmarshaler.
@@ -239,7 +239,7 @@ func (c Config) Validate() error {
 		value uint32
 	}{{"routes", l.Routes}, {"prefixes", l.Prefixes}, {"bridge", l.Bridge}, {"nexthops", l.Nexthops}, {"vifs", l.Vifs}, {"labels", l.Labels}, {"remotes", l.Remotes}, {"flows", l.Flows}, {"link_labels", l.LinkLabels}} {
 		if s.value > maxEntries {
-			fail("limits.%s: %d is more than %d", s.name, s.value, maxEntries)
+			fail("limits.%s: %d is more than %d; write a lower number", s.name, s.value, maxEntries)
 		}
 	}
 	if c.RepairInterval < minRepair {

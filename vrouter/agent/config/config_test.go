@@ -125,7 +125,7 @@ func TestANodesNameIsItsText(t *testing.T) {
 	for _, name := range []string{"a", "7", "007", "010", "0x1f", "0b1", "1e3", "1.10", "123.40", "1-2", "no", "2026-01-01"} {
 		for _, text := range []string{"node: " + name + " # this one\n", "netns: x\nnode: \"" + name + "\"\n"} {
 			if c, err := parseConfig("n.yaml", []byte(text), "/"); err != nil || c.Node != name {
-				t.Errorf("%q: the node is %q, error %v; want %q", text, c.Node, err, name)
+				t.Errorf("parse %q: the node's name is %q and the error is %v, want the name %q", text, c.Node, err, name)
 			}
 		}
 	}

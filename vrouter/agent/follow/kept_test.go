@@ -177,14 +177,14 @@ func TestANodeIsNotAddedWithoutItsFile(t *testing.T) {
 	}
 }
 
-// With the note of a deleted store, a later removal would delete the entry that an operator made
-// for the node in another store.
+// The file that the agent has added the node must go with the store. Otherwise a later removal would delete the entry
+// that an operator has made for the node in another store.
 func TestWithItsEmbeddedStoreANodesNoteIsDeleted(t *testing.T) {
 	c := config.Config{Node: "a", StateDir: filepath.Join(t.TempDir(), "a"), Store: "embedded"}
 	k := KeptOf(c)
 	must.Succeed(t, errors.Join(k.noteRegistered(func() error { return nil }), k.Remove()))
 	if !k.isRegistered() {
-		t.Error("the note must stay until the node has left the fleet")
+		t.Error("the file that the agent added the node is deleted before the node has left the fleet")
 	}
 	must.Equal(t, 0, must.Get(LeaveFleet(t.Context(), c))(t))
 	if _, err := os.Stat(c.StateDir); !errors.Is(err, fs.ErrNotExist) {

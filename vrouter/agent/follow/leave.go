@@ -19,8 +19,8 @@ const leaveWait = 3 * time.Second
 
 // LeaveFleet deletes the ports of a removed node from a shared store. If the agent added
 // the node to the store, LeaveFleet deletes the node too. It returns the number of deleted
-// ports. Call it after the node is removed; after an error call it again. Other stores
-// are deleted already: LeaveFleet only deletes the note that the agent added the node.
+// ports. Call it after the node is removed; after an error call it again. A file store
+// or an embedded store is already deleted: then LeaveFleet only deletes the file registeredPath.
 func LeaveFleet(ctx context.Context, c config.Config) (ports int, err error) {
 	c = c.WithDefaults()
 	k := KeptOf(c)
@@ -61,7 +61,7 @@ func LeaveFleet(ctx context.Context, c config.Config) (ports int, err error) {
 }
 
 // registeredPath is a file that exists if the agent added the node to the store. It
-// stays until LeaveFleet has deleted the node or has found that the store is deleted.
+// stays until LeaveFleet has deleted the node. With a store that is not shared, LeaveFleet only deletes the file.
 func (k Kept) registeredPath() string { return filepath.Join(k.dir, "registered") }
 
 func (k Kept) isRegistered() bool {
@@ -69,6 +69,7 @@ func (k Kept) isRegistered() bool {
 	return err == nil
 }
 
+// forgetRegistered deletes the file, and then its directory if that is empty.
 func (k Kept) forgetRegistered() {
 	os.Remove(k.registeredPath())
 	os.Remove(k.dir) // fails if the directory has other files

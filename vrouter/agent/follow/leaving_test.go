@@ -17,8 +17,8 @@ import (
 	"windtunnel/vrouter/store"
 )
 
-// The store refuses to delete port p, since a route uses it. The ports after p are deleted, and p is deleted
-// after its route.
+// The store refuses to delete port p, because a route uses it. The agent must delete the later ports all the same, and p
+// after the route is deleted.
 func TestARefusedDeletionDoesNotDelayOthers(t *testing.T) {
 	st := must.Get(store.OpenFile(filepath.Join(t.TempDir(), "store.db")))(t)
 	ctx, end := context.WithCancel(t.Context())

@@ -382,7 +382,7 @@ func (s *shared) wake() {
 
 // finishLeaving deletes the recorded ports from the store when it is reachable.
 func (f *Follower) finishLeaving(ctx context.Context) {
-	told := map[string]string{} // last logged error of each port, to log each error only once
+	told := map[string]string{} // last logged error of each port: each error is logged only once
 	for {
 		var ports []string
 		if err := f.Ask(ctx, func() error { ports = slices.Clone(f.Own.Leaving); return nil }); err != nil {
@@ -395,7 +395,7 @@ func (f *Follower) finishLeaving(ctx context.Context) {
 			}
 			if err != nil && !fleet.IsWhy(err, fleet.NotFound) {
 				if why := err.Error(); why != told[port] {
-					f.log.Warn("a port that is deleted on this node is still in the store; the agent retries", "port", port, "error", err)
+					f.log.Warn("cannot delete a port from the store; the agent retries", "port", port, "error", err)
 					told[port] = why
 				}
 				continue

@@ -18,14 +18,14 @@ type Station struct {
 	MAC     model.MAC
 }
 
-// Announcement tells the workloads behind devices the MAC address of a station.
+// Announcement is a message with the MAC address of a station, to the workloads behind devices.
 type Announcement struct {
 	Station
 	To []int // indexes of the devices
 }
 
-// Announce sends announcements, each in a gratuitous ARP request or an unsolicited neighbour
-// advertisement. Workloads that have a neighbour entry for the station update it at once.
+// Announce sends each announcement as a gratuitous ARP request or an unsolicited neighbour advertisement. A workload
+// that has a neighbour entry for the station updates the entry at once.
 func Announce(s *Space, all []Announcement) error {
 	frames := make([]frame, len(all))
 	for i, a := range all {
@@ -41,14 +41,14 @@ func Announce(s *Space, all []Announcement) error {
 	return nil
 }
 
-// frame is a frame for the workloads behind devices.
+// frame is an Ethernet frame to the workloads behind devices.
 type frame struct {
 	bytes []byte
-	to    []int
+	to    []int // indexes of the devices
 }
 
-// sendFrames sends frames from devices of the node to the workloads behind them, all by one socket: to close a socket
-// takes milliseconds (packet_release of net/packet/af_packet.c waits for other CPUs).
+// sendFrames sends frames from devices of the node to the workloads behind them. It uses one socket for all frames,
+// because closing a packet socket takes milliseconds (packet_release in net/packet/af_packet.c waits for other CPUs).
 func sendFrames(s *Space, frames []frame) error {
 	return s.Do(func() error {
 		socket, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0) // protocol 0: it receives nothing

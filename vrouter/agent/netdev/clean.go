@@ -11,8 +11,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// RemovePairs deletes the device pairs of a node's ports, and the bandwidth limits of its ports on
-// other devices.
+// RemovePairs deletes the device pairs of a node's ports. From ports with an existing device, such as a tap, it
+// removes the bandwidth limit.
 func RemovePairs(s *Space, node string) error {
 	here := NewDevices(s)
 	if err := here.List(); err != nil {

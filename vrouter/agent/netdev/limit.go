@@ -50,7 +50,7 @@ func (w *Wire) limit(p model.Port, s *nsCache, l netlink.Link, rate model.Rate) 
 	return nil
 }
 
-// RemoveLimit removes the agent's limit from a device of the node that is not a port's device any more.
+// RemoveLimit removes the agent's bandwidth limit from a device of the node that no port uses.
 func (w *Wire) RemoveLimit(index int) error {
 	if l := w.own.devices.byIndex[index]; l != nil { // else the limit was deleted with the device
 		return w.own.removeLimit(l)
@@ -58,13 +58,14 @@ func (w *Wire) RemoveLimit(index int) error {
 	return nil
 }
 
+// removeLimit removes the agent's bandwidth limit from a device, if it has one.
 func (s *nsCache) removeLimit(l netlink.Link) error {
 	has, err := s.bucketOf(l)
 	if err != nil || has == nil {
 		return err
 	}
 	err = s.Links.QdiscDel(has)
-	if err != nil && !errors.Is(err, unix.ENODEV) && !errors.Is(err, unix.ENOENT) { // already deleted
+	if err != nil && !errors.Is(err, unix.ENODEV) && !errors.Is(err, unix.ENOENT) { // else the device or its limit is already deleted
 		return fmt.Errorf("remove the limit of device %s: %w", l.Attrs().Name, err)
 	}
 	return nil

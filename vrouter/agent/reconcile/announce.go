@@ -18,8 +18,8 @@ type networkAddress struct {
 const maxFormer = 1 << 16
 
 // announce tells this node's workloads in bridged networks which IP addresses have a new MAC
-// address, also if another port had the IP address before and was deleted. If a network no longer
-// bridges, all addresses of its ports have the router's. Each node announces the change when
+// address, also if another port had the IP address before and was deleted. If a network becomes one
+// that only routes, the new MAC address of all its ports' addresses is the router's. Each node announces the change when
 // its own tables have it. An announcement by the port could reach nodes with older tables, which
 // would drop it as forged.
 func (p *Pass) announce() {
@@ -74,14 +74,14 @@ func (p *Pass) announce() {
 	}
 }
 
-// remember notes that workloads may have the MAC address of a port.
+// remember records the MAC address of a port, which workloads may have in their neighbour tables.
 func (p *Pass) remember(port *model.CompactPort) {
 	for _, a := range port.IPs {
 		p.r.former[networkAddress{port.Network, a}] = port.MAC
 	}
 }
 
-// bridging returns the names of the networks that bridge.
+// bridging returns the networks that bridge, by name.
 func bridging(d *Desired) map[string]bool {
 	all := map[string]bool{}
 	for i := range d.State.Networks {
@@ -92,7 +92,7 @@ func bridging(d *Desired) map[string]bool {
 	return all
 }
 
-// others returns the indexes of the devices of all ports of this node in a port's network except that port.
+// others returns the device indexes of the other ports of this node that are in the port's network.
 func (p *Pass) others(port *model.CompactPort) (devices []int) {
 	for _, o := range p.Want.On(port.Network, p.Want.Node) {
 		if d := p.Devices[o.Name]; d != nil && o != port {
