@@ -571,11 +571,7 @@ func (s *runner) close(runErr error) error {
 
 // imprecise reports whether more trials are needed for the plan's precision.
 func (s *runner) imprecise(samples []sample.Sample) bool {
-	choice := condition.Choice(s.run.Options.CPUDistance)
-	if s.run.Options.Adjusted {
-		samples = condition.Adjust(samples, choice)
-	}
-	return len(verdicts.Imprecision(*s.plan, samples, choice)) > 0
+	return len(verdicts.Imprecision(s.run.Options, *s.plan, samples)) > 0
 }
 
 // adjust prints and stores that the figures are adjusted for the state of the machine.

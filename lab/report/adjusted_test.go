@@ -3,10 +3,12 @@ package report_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"windtunnel/lab/report"
 	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/verdicts"
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 )
@@ -111,6 +113,24 @@ func TestIntervalsOfAdjustedRatiosHoldTheTrueRatio(t *testing.T) {
 		t.Logf("%s: adjusted intervals have %.2f of the width of unadjusted ones", name, adjusted/plain)
 		if u.within > 0 && adjusted > 0.5*plain {
 			t.Errorf("%s: adjusted intervals are %.3f wide, unadjusted ones %.3f: want at most half", name, adjusted/runs, plain/runs)
+		}
+	}
+}
+
+// The rule that ends a run and the report use one interval, which contains the error of the regression.
+func TestAdjustedRunsEndWhenThePrintedIntervalsArePrecise(t *testing.T) {
+	u := &unsettled{between: 0.25, trial: 0.02, slice: 0.05, Rand: rand.New(rand.NewPCG(3, 4))}
+	run, plan, samples := u.run(18, 10e9, 7e9)
+	plan.Stop = suite.Stop{Precision: 0.1, MaxTrials: 40}
+	c := report.Build(run, plan, samples).Ratio("b/stream", sample.Throughput)
+	half := (c.Ratio.High - c.Ratio.Low) / 2 / c.Ratio.Median
+	for wanted, reached := range map[float64]bool{0.99 * half: false, 1.01 * half: true} {
+		plan.Stop.Precision = wanted
+		lists := map[string][]model.Imprecise{"run": verdicts.Imprecision(run.Options, plan, samples), "report": report.Build(run, plan, samples).Precision.Widest}
+		for of, list := range lists {
+			if precise := !slices.ContainsFunc(list, func(i model.Imprecise) bool { return i.Metric == sample.Throughput }); precise != reached {
+				t.Errorf("the ratio is printed with ±%.1f %%, wanted are ±%.1f %%: the %s finds it precise: %v", 100*half, 100*wanted, of, precise)
+			}
 		}
 	}
 }

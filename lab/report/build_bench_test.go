@@ -55,6 +55,6 @@ func BenchmarkImprecision(b *testing.B) {
 	_, plan, samples := large(10_000)
 	plan.Stop.Precision = 0.02
 	for b.Loop() {
-		verdicts.Imprecision(plan, samples, "")
+		verdicts.Imprecision(sample.Options{}, plan, samples)
 	}
 }

@@ -42,7 +42,7 @@ func TestPrecisionIsReachedWhereEveryFigureIsKnownThatWell(t *testing.T) {
 		t.Errorf("the precision is %+v, want reached in 8 blocks, at 2 %%", p)
 	}
 	plan.Stop.Precision = 0
-	if r := report.Build(run, plan, nil); r.Precision != nil || verdicts.Imprecision(plan, busy("a/stream", 8, 0.5, 0), "") != nil {
+	if r := report.Build(run, plan, nil); r.Precision != nil || verdicts.Imprecision(sample.Options{}, plan, busy("a/stream", 8, 0.5, 0)) != nil {
 		t.Error("the report has a precision, but the plan asks for none")
 	}
 }
@@ -53,7 +53,7 @@ func TestImprecisionListsTheWidestFirstWithItsHalfWidth(t *testing.T) {
 	for i := range samples[8:16] {
 		samples[8+i].Metrics[sample.ReceiverCPU] *= 1 + 0.06*float64(i%2)
 	}
-	got := verdicts.Imprecision(plan, samples, "")
+	got := verdicts.Imprecision(sample.Options{}, plan, samples)
 	if len(got) != 4 || got[0].Subject != "c/stream" || got[0].Baseline != "" || got[3].Subject != "b/stream" || got[3].Baseline != "a/stream" || got[3].Metric != sample.ReceiverCPU {
 		t.Fatalf("the imprecise figures are %+v, want 4: c/stream first, the receiver's CPU of b/stream to a/stream last", got)
 	}
@@ -70,7 +70,7 @@ func TestImprecisionListsTheWidestFirstWithItsHalfWidth(t *testing.T) {
 
 func TestImprecisionOfTooFewTrialsComesFirst(t *testing.T) {
 	_, plan := precise()
-	got := verdicts.Imprecision(plan, slices.Concat(busy("a/stream", 8, 0.004, 0), busy("b/stream", 5, 0.004, 2), busy("c/stream", 8, 0.1, 4)), "")
+	got := verdicts.Imprecision(sample.Options{}, plan, slices.Concat(busy("a/stream", 8, 0.004, 0), busy("b/stream", 5, 0.004, 2), busy("c/stream", 8, 0.1, 4)))
 	if len(got) != 6 || got[0].Subject != "b/stream" || got[0].HalfWidth != 0 || got[0].String() != "throughput of b/stream to that of a/stream has too few trials for an interval" || got[3].HalfWidth == 0 {
 		t.Errorf("the imprecise figures are %+v, want 6, with b/stream, which has too few trials, first", got)
 	}
@@ -89,11 +89,11 @@ func TestImprecisionLeavesOutWhatMoreTrialsCannotImprove(t *testing.T) {
 			samples[i].Gates = []sample.Gate{{Name: sample.Steal, Value: 9, Limit: 2, Unit: "%"}}
 		}
 	}
-	if got := verdicts.Imprecision(plan, samples, ""); len(got) != 0 {
+	if got := verdicts.Imprecision(sample.Options{}, plan, samples); len(got) != 0 {
 		t.Errorf("the imprecise figures are %+v, want none", got)
 	}
 	// After two blocks the scenario is not hopeless yet.
-	if got := verdicts.Imprecision(plan, samples[16:18], ""); len(got) != 3 {
+	if got := verdicts.Imprecision(sample.Options{}, plan, samples[16:18]); len(got) != 3 {
 		t.Errorf("after two blocks: %+v", got)
 	}
 	r := report.Build(sample.Run{}, plan, samples)
@@ -127,7 +127,7 @@ func TestAPrecisionThatIsNotReachedHasTheWideFiguresAndTheReasonOfTheEnd(t *test
 func TestImprecisionOfRequestResponseIsOfTransactions(t *testing.T) {
 	run, plan, samples := reporttest.Rigorous()
 	plan.Stop.Precision = 1e-6
-	for _, g := range verdicts.Imprecision(plan, samples, "") {
+	for _, g := range verdicts.Imprecision(sample.Options{}, plan, samples) {
 		if exchange := strings.HasSuffix(g.Subject, "/rr"); exchange && g.Metric == sample.Throughput || !exchange && g.Metric == sample.Transactions {
 			t.Errorf("%+v is among the imprecise figures, want transactions of request/response and throughput of streams", g)
 		}

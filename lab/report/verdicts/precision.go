@@ -27,27 +27,33 @@ const hopelessAfter = 3
 // checks the figures themselves. Figures with too few trials come first, with a
 // half-width of 0. The list omits figures that more trials cannot improve: CPU that is
 // absent or zero, and scenarios without a trial that counts. It is empty if the plan
-// asks for no precision.
-func Imprecision(plan suite.Plan, samples []sample.Sample, choice condition.Choice) []model.Imprecise {
+// asks for no precision. options are those of the run: they say whether its figures are adjusted.
+func Imprecision(options sample.Options, plan suite.Plan, samples []sample.Sample) []model.Imprecise {
 	if plan.Stop.Precision <= 0 {
 		return nil
 	}
 	samples, _ = figures.Clean(samples)
+	b := &Judge{Source: Source{Run: sample.Run{Options: options}, Plan: plan, Measured: samples}}
+	choice := condition.Choice(options.CPUDistance)
+	if options.Adjusted {
+		samples = condition.Adjust(samples, choice)
+	}
 	_, parts, shown := condition.Split(samples, choice)
-	return imprecise(plan, figures.Group(plan, parts[shown], sample.Throughput, sample.Transactions, sample.SenderCPU, sample.ReceiverCPU))
+	b.Cells = figures.Group(plan, parts[shown], sample.Throughput, sample.Transactions, sample.SenderCPU, sample.ReceiverCPU)
+	return b.imprecise()
 }
 
-func imprecise(plan suite.Plan, cells map[string]*figures.Cell) (list []model.Imprecise) {
+func (b *Judge) imprecise() (list []model.Imprecise) {
 	compared := make(map[string]bool)
-	for _, c := range plan.Comparisons {
+	for _, c := range b.Plan.Comparisons {
 		compared[c.Subject], compared[c.Baseline] = true, true
-		if subject, baseline := cells[c.Subject], cells[c.Baseline]; subject != nil && baseline != nil {
-			list = append(list, wide(plan.Stop.Precision, subject, baseline)...)
+		if subject, baseline := b.Cells[c.Subject], b.Cells[c.Baseline]; subject != nil && baseline != nil {
+			list = append(list, b.wide(subject, baseline)...)
 		}
 	}
-	for i := range plan.Scenarios {
-		if id := plan.Scenarios[i].ID; !compared[id] {
-			list = append(list, wide(plan.Stop.Precision, cells[id], nil)...)
+	for i := range b.Plan.Scenarios {
+		if id := b.Plan.Scenarios[i].ID; !compared[id] {
+			list = append(list, b.wide(b.Cells[id], nil)...)
 		}
 	}
 	slices.SortStableFunc(list, func(a, b model.Imprecise) int {
@@ -56,9 +62,9 @@ func imprecise(plan suite.Plan, cells map[string]*figures.Cell) (list []model.Im
 	return list
 }
 
-// wide lists the subject's figures with a wider interval than wanted: the ratios to
+// wide lists the subject's figures with a wider interval than the plan allows: the ratios to
 // the baseline, or without a baseline the figures themselves.
-func wide(wanted float64, subject, baseline *figures.Cell) (list []model.Imprecise) {
+func (b *Judge) wide(subject, baseline *figures.Cell) (list []model.Imprecise) {
 	main := sample.Throughput
 	if subject.Scenario.Workload.Kind.Exchange() {
 		main = sample.Transactions
@@ -68,18 +74,18 @@ func wide(wanted float64, subject, baseline *figures.Cell) (list []model.Impreci
 			continue
 		}
 		entry := model.Imprecise{Subject: subject.Scenario.ID, Metric: m}
-		iv, ok, err := stats.MedianInterval(subject.Values[m], stats.Looked(stats.Level))
+		iv, ok, err := stats.MedianInterval(subject.Values[m], b.level(stats.Level))
 		if baseline != nil {
 			var e stats.Estimate
-			over, under, _ := Pair(subject, m, baseline, m)
-			e, ok, err = stats.Ratio(over, under, stats.Looked(stats.Level))
-			entry.Baseline, iv = baseline.Scenario.ID, e.Interval
+			entry.Baseline = baseline.Scenario.ID
+			e, _, ok, err = b.estimate(ratio, pair{entry.Subject, m, entry.Baseline, m}, stats.Level)
+			iv = e.Interval
 		}
 		switch {
 		case err != nil: // a figure of zero has no ratio, so more trials cannot help
 		case !ok || iv.N < stats.MinimumTrials(stats.Level):
 			list = append(list, entry)
-		case iv.Median > 0 && (iv.High-iv.Low)/2/iv.Median > wanted:
+		case iv.Median > 0 && (iv.High-iv.Low)/2/iv.Median > b.Plan.Stop.Precision:
 			entry.HalfWidth = (iv.High - iv.Low) / 2 / iv.Median
 			list = append(list, entry)
 		}
@@ -107,7 +113,7 @@ func (b *Judge) Precision() *model.Precision {
 	if b.Plan.Stop.Precision <= 0 {
 		return nil
 	}
-	p := &model.Precision{Wanted: b.Plan.Stop.Precision, Blocks: b.Blocks, Widest: imprecise(b.Plan, b.Cells)}
+	p := &model.Precision{Wanted: b.Plan.Stop.Precision, Blocks: b.Blocks, Widest: b.imprecise()}
 	var dark []string // scenarios that ran, but have no trial that counts
 	for _, row := range b.Rows {
 		if row.Failed > 0 && row.Trials == 0 {
