@@ -194,3 +194,27 @@ func TestBlocksAtAnotherDistanceAreCountedBesideAComparison(t *testing.T) {
 	})
 	expectNote(t, report.Build(sample.Run{}, plan, samples), "vxlan/stream and bridge/stream are compared in 6 blocks, in which both ran at the CPU distance of these figures. Not counted: 3 blocks at another distance.")
 }
+
+func TestAScenarioWithTrialsOnlyAtAnotherDistanceHasRun(t *testing.T) {
+	run, plan := steps("raw", "bridge")
+	var samples []sample.Sample
+	for block := range 8 {
+		s := atDistance(block, 52, 13e9)
+		samples = append(samples, s)
+		if s = atDistance(block, 340, 8e9); block < 6 {
+			s.Scenario = "raw/stream"
+			samples = append(samples, s)
+		}
+	}
+	const want = "raw/stream has no trial that counts at this CPU distance, but 6 trials at another"
+	expectNote(t, report.Build(run, plan, samples), "the step the raw has no figures ("+want+")")
+	// A failed attempt has no distance. It is not the reason.
+	samples = append(samples, sample.Sample{Scenario: "raw/stream", Block: 6, Failure: &sample.Failure{Kind: sample.ToolHung}})
+	r := report.Build(run, plan, samples)
+	expectNote(t, r, "the step the raw has no figures ("+want+")")
+	for _, s := range report.Explain(r).Sections {
+		if s.Title == "What could not be said" && s.Sentences[0] != want+"." {
+			t.Errorf("the explanation says %q, want %q", s.Sentences[0], want+".")
+		}
+	}
+}

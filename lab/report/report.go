@@ -113,6 +113,7 @@ func scenario(b *verdicts.Judge, sc *suite.Scenario) model.Scenario {
 		Trials: len(c.Counting), Failed: c.Tried - len(c.Counting), Skipped: b.Run.Skipped[sc.ID],
 		Samples: c.Samples,
 	}
+	_, row.Elsewhere = b.CommonBlocks(sc.ID, sc.ID)
 	if c.Emulated() {
 		row.Title += emulatedMark
 	}

@@ -20,11 +20,12 @@ type Scenario struct {
 	Fabric             suite.Fabric                        `json:"fabric"`
 	Endpoint           suite.Endpoint                      `json:"endpoint,omitzero"`
 	Pairs              int                                 `json:"pairs"`
-	Trials             int                                 `json:"trials"`                // blocks with figures that count
-	Failed             int                                 `json:"failed,omitempty"`      // blocks without figures that count: failed, or not valid
-	Skipped            string                              `json:"skipped,omitempty"`     // why it did not run at all
-	Limit              sample.Limit                        `json:"limit,omitempty"`       // most frequent limit of the trials
-	LimitShare         float64                             `json:"limit_share,omitempty"` // share of the trials with this limit, 0..1
+	Trials             int                                 `json:"trials"`                     // blocks with figures that count
+	Failed             int                                 `json:"failed,omitempty"`           // blocks without figures that count: failed, or not valid
+	Elsewhere          int                                 `json:"trials_elsewhere,omitempty"` // blocks with figures that count, at another CPU distance
+	Skipped            string                              `json:"skipped,omitempty"`          // why it did not run at all
+	Limit              sample.Limit                        `json:"limit,omitempty"`            // most frequent limit of the trials
+	LimitShare         float64                             `json:"limit_share,omitempty"`      // share of the trials with this limit, 0..1
 	Throughput         *quantity.Interval                  `json:"throughput_bps,omitempty"`
 	SenderCPU          *quantity.Interval                  `json:"sender_cpu_percent,omitempty"`
 	ReceiverCPU        *quantity.Interval                  `json:"receiver_cpu_percent,omitempty"`

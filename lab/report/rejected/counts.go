@@ -161,6 +161,8 @@ func Lacks(s *model.Scenario) string {
 		return ""
 	case s.Skipped != "":
 		return "was skipped: " + strings.TrimSuffix(s.Skipped, ".")
+	case s.Elsewhere > 0:
+		return fmt.Sprintf("has no trial that counts at this CPU distance, but %s at another", phrase.Count(s.Elsewhere, "trial"))
 	}
 	return cmp.Or(Unmeasured(s), "has not run")
 }

@@ -57,7 +57,7 @@ func (b *Judge) compare(apart map[suite.Comparison]string) (list []*model.Compar
 		if why := b.WithoutCommonBlock(c.Subject, c.Baseline); why != "" {
 			apart[suite.Comparison{Subject: c.Subject, Baseline: c.Baseline}] = why
 			b.Doubt.Say("%s, so they cannot be compared.", why)
-		} else if shown, elsewhere := b.commonBlocks(c.Subject, c.Baseline); elsewhere > 0 {
+		} else if shown, elsewhere := b.CommonBlocks(c.Subject, c.Baseline); elsewhere > 0 {
 			b.Doubt.Say("%s and %s are compared in %s, in which both ran at the CPU distance of these figures. Not counted: %s at another distance.", c.Subject, c.Baseline, phrase.Count(shown, "block"), phrase.Count(elsewhere, "block"))
 		}
 		for _, m := range Compared {
@@ -92,7 +92,7 @@ func (b *Judge) Comparisons(apart map[suite.Comparison]string) ([]model.Comparis
 // WithoutCommonBlock returns a text if both scenarios have figures, but no block has
 // figures of both at the CPU distance of this report. Otherwise it returns "".
 func (b *Judge) WithoutCommonBlock(subject, baseline string) string {
-	shown, elsewhere := b.commonBlocks(subject, baseline)
+	shown, elsewhere := b.CommonBlocks(subject, baseline)
 	if shown > 0 || !b.measured(subject) || !b.measured(baseline) {
 		return ""
 	}
@@ -109,9 +109,9 @@ func (b *Judge) measured(id string) bool {
 	return c != nil && len(c.Counting) > 0
 }
 
-// commonBlocks counts the blocks in which both scenarios have figures at the same CPU
+// CommonBlocks counts the blocks in which both scenarios, which may be the same, have figures at the same CPU
 // distance: shown at the distance of this report, elsewhere at another distance.
-func (b *Judge) commonBlocks(subject, baseline string) (shown, elsewhere int) {
+func (b *Judge) CommonBlocks(subject, baseline string) (shown, elsewhere int) {
 	for i, part := range b.Parts {
 		of := make(map[string]map[int]bool) // blocks by scenario
 		for j := range part {
