@@ -150,7 +150,7 @@ func loadPlan(name string, opts suite.ExpandOptions) (*suite.Plan, error) {
 
 // expand makes the plan of a suite's text. file is the name of the text in errors.
 func expand(file string, data []byte, opts suite.ExpandOptions) (*suite.Plan, error) {
-	opts.Vocabulary = suite.Vocabulary{Systems: system.Names(), Tools: tool.Names()}
+	opts.Vocabulary = suite.Vocabulary{Systems: system.Names(), Tools: tool.Names(), MTUs: system.LeastMTUs()}
 	s, err := suite.ParseFor(file, data, opts)
 	if err != nil {
 		return nil, err

@@ -355,6 +355,18 @@ func places(err error) string {
 	return strings.Join(out, " ")
 }
 
+func TestAnMTUWithoutRoomForATunnelIsReportedWithTheSmallestOne(t *testing.T) {
+	text := func(mtu int) string {
+		return fmt.Sprintf("suite: s\nworkloads: {st: {kind: tcp_stream}}\nfabrics: {f: {mtu: %d}}\nscenarios:\n  - {system: [bridge, vxlan, wireguard], workload: st, fabric: f}\n", mtu)
+	}
+	known := ExpandOptions{Vocabulary: Vocabulary{MTUs: map[string]int{"vxlan": 1330, "wireguard": 1340}}}
+	_, err := mustParse(t, text(1339)).Expand(known)
+	must.Fail(t, err, "an MTU of 1339 is too small for the headers of wireguard: IPv6 needs 1280 bytes inside them")
+	must.Fail(t, err, "set mtu to 1340 or more, or remove wireguard from the scenario")
+	must.Equal(t, "3:20", places(err))
+	must.Get(mustParse(t, text(1340)).Expand(known))(t)
+}
+
 func TestMistakesAreReportedTogetherWithoutTheirConsequences(t *testing.T) {
 	known := Vocabulary{Systems: []string{"raw", "bridge", "vxlan", "vrouter-vxlan", "vrouter-direct"}, Tools: []string{"builtin", "iperf3"}}
 	const workloads = "suite: s\nworkloads: {st: {kind: tcp_stream}, rr: {kind: tcp_rr}}\n"

@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 type Vocabulary struct {
 	Systems []string
 	Tools   []string
+	MTUs    map[string]int // by system: the smallest MTU of a fabric on which its endpoints can have IPv6 addresses
 }
 
 // ExpandOptions override settings of a suite file. The zero value changes nothing.
@@ -238,6 +240,9 @@ func (x *expansion) scenario(e at[scenarioSpec]) bool {
 		x.j.fail(e.Pos, fmt.Sprintf("the suite expands into more than %d scenarios", mostScenarios), "shorten the lists, or split the suite")
 		return false
 	}
+	for _, fabric := range fabrics {
+		x.checkMTU(e, systems, fabric)
+	}
 	for _, system := range systems {
 		for _, placement := range placements {
 			for _, workload := range workloads {
@@ -327,6 +332,16 @@ func (x *expansion) checkCell(e at[scenarioSpec], c cell) {
 	}
 	if c.fabric.value.MTU > 0 { // else unreadable; already reported
 		x.checkPacket(e, c)
+	}
+}
+
+// checkMTU reports the system that needs the largest MTU, if the fabric's is smaller.
+func (x *expansion) checkMTU(e at[scenarioSpec], systems []string, f named[fabricSpec]) {
+	least := x.opts.Vocabulary.MTUs
+	most := slices.MaxFunc(systems, func(a, b string) int { return cmp.Compare(least[a], least[b]) })
+	if mtu := f.value.MTU; mtu > 0 && mtu < least[most] {
+		x.j.fail(or(f.value.keys["mtu"], e.Pos), fmt.Sprintf("an MTU of %d is too small for the headers of %s: IPv6 needs %d bytes inside them", mtu, most, LeastMTU),
+			fmt.Sprintf("set mtu to %d or more, or remove %s from the scenario", least[most], most))
 	}
 }
 

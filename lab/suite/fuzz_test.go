@@ -86,7 +86,7 @@ func checkPlan(t *testing.T, p *Plan) {
 		if known[s.ID] || s.ID == "" || s.Title == "" || s.System == "" || s.Tool == "" || s.Pairs < 1 || s.Timing.Duration <= 0 {
 			t.Fatalf("scenario %+v", s)
 		}
-		if s.Workload.Kind == "" || s.Workload.Streams < 1 || s.Fabric.MTU < leastMTU || s.Fabric.Links < 1 {
+		if s.Workload.Kind == "" || s.Workload.Streams < 1 || s.Fabric.MTU < LeastMTU || s.Fabric.Links < 1 {
 			t.Fatalf("scenario %+v", s)
 		}
 		known[s.ID] = true

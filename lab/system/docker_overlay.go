@@ -33,6 +33,7 @@ func (DockerOverlay) About() About {
 	return About{
 		Description: "Docker containers on Swarm's overlay network: VXLAN behind a bridge in a namespace of dockerd's; tools run in the containers' network namespaces",
 		Overhead:    vxlanOverhead,
+		LeastMTU:    suite.LeastMTU,          // the containers have no IPv6 addresses
 		SetUp:       2800 * time.Millisecond, // the start of two dockerd and of the swarm
 		IPv4Only:    true,                    // Docker 20.10 does not support IPv6 in Swarm's overlay
 	}

@@ -4,6 +4,7 @@
 package system
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -46,6 +47,9 @@ type About struct {
 	// Overhead is the number of bytes of the headers that the system adds to a packet of the
 	// largest size. See MTU.
 	Overhead int
+	// LeastMTU is the smallest MTU of a fabric on which the system works. If it is 0, this is
+	// suite.LeastMTU, which IPv6 needs, and Overhead.
+	LeastMTU int
 	// AddedBytes is the number of bytes that the system adds to each data packet, by IP
 	// version. If it is nil, this number is the difference between the fabric's MTU and the
 	// endpoints' MTU.
@@ -98,6 +102,16 @@ func SetUps() map[string]time.Duration {
 		if setUp := s.About().SetUp; setUp > 0 {
 			all[s.Name()] = setUp
 		}
+	}
+	return all
+}
+
+// LeastMTUs returns the smallest MTU of a fabric on which each system works, by name.
+func LeastMTUs() map[string]int {
+	all := map[string]int{}
+	for _, s := range Registry() {
+		about := s.About()
+		all[s.Name()] = cmp.Or(about.LeastMTU, suite.LeastMTU+about.Overhead)
 	}
 	return all
 }

@@ -47,6 +47,16 @@ func TestTheMTULeavesRoomForTheTunnel(t *testing.T) {
 	}
 }
 
+// Each system was measured on a fabric of its smallest MTU.
+func TestTheSmallestMTULeavesRoomForIPv6(t *testing.T) {
+	least := LeastMTUs()
+	for name, want := range map[string]int{"raw": 1280, "docker-overlay": 1280, "vrouter-direct": 1280, "vrouter-mpls-gre": 1308, "vrouter-mpls-udp": 1312, "vxlan": 1330, "flannel-vxlan": 1330, "weave": 1342, "vrouter-translated": 1350} {
+		if least[name] != want {
+			t.Errorf("%s needs an MTU of %d, want %d", name, least[name], want)
+		}
+	}
+}
+
 func TestUnsuitablePlacementsAndFabricsAreRefusedWithTheReason(t *testing.T) {
 	one, two := suite.Fabric{Links: 1}, suite.Fabric{Links: 2}
 	for _, c := range []struct {

@@ -19,6 +19,7 @@ import (
 	"windtunnel/lab/probe"
 	"windtunnel/lab/program"
 	"windtunnel/lab/space"
+	"windtunnel/lab/suite"
 )
 
 // VRouter is the overlay of the vrouter program with one encapsulation. The lab uses
@@ -85,6 +86,7 @@ func (v VRouter) About() About {
 	}
 	if v.Encap == vrouterTranslated {
 		about.AddedBytes = map[int]int{4: 40 - 20, 6: 0}
+		about.LeastMTU = suite.LeastMTU + 40 + 30 // the nodes also offer VXLAN, on an IPv6 underlay
 	}
 	return about
 }
