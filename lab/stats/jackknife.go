@@ -10,8 +10,8 @@ import (
 // Jackknife has the standard error of an estimate, computed from leave-one-out estimates: the estimate again, once
 // without each block.
 type Jackknife struct {
-	error float64
-	t     distuv.StudentsT
+	StandardError float64
+	t             distuv.StudentsT
 }
 
 // NewJackknife computes the standard error. leaveOneOut has at least 2 estimates.
@@ -23,17 +23,17 @@ func NewJackknife(leaveOneOut []float64) Jackknife {
 }
 
 // Half returns half the width of the confidence interval at level.
-func (j Jackknife) Half(level float64) float64 { return j.t.Quantile((1+level)/2) * j.error }
+func (j Jackknife) Half(level float64) float64 { return j.t.Quantile((1+level)/2) * j.StandardError }
 
 // P returns the two-sided p-value of the hypothesis that the estimated value is 0.
 func (j Jackknife) P(estimate float64) float64 {
 	switch {
 	case estimate == 0:
 		return 1
-	case j.error == 0:
+	case j.StandardError == 0:
 		return 0
 	}
-	return 2 * j.t.Survival(math.Abs(estimate)/j.error)
+	return 2 * j.t.Survival(math.Abs(estimate)/j.StandardError)
 }
 
 // WidenedRatio returns e, a ratio, with a wider interval. It is for values that share the error of a regression: the

@@ -18,6 +18,7 @@ type columns struct {
 	side    *Side
 	cells   map[string][]*sample.Sample // by scenario, in order of block
 	invalid map[string]map[string]int   // by scenario and reason: how many trials do not count
+	left    []*columns                  // of leaveOneOut: the run without each block
 }
 
 func newColumns(s *Side) *columns {
@@ -40,6 +41,36 @@ func newColumns(s *Side) *columns {
 		c.note(id, all)
 	}
 	return c
+}
+
+// leaveOneOut returns a figure of an adjusted run without each block, from figures that are adjusted without the
+// block. xs has the trials of the figure with all blocks. It returns nil if these are not adjusted.
+func (c *columns) leaveOneOut(xs []float64, trials func(*columns) []float64, figure func([]float64) float64) (list []float64) {
+	if !c.side.Run.Options.Adjusted {
+		return nil
+	}
+	if c.left == nil {
+		blocks := make(map[int]bool)
+		for _, s := range c.side.Samples {
+			blocks[s.Block] = true
+		}
+		for _, block := range slices.Sorted(maps.Keys(blocks)) {
+			rest := *c.side
+			rest.Samples = slices.DeleteFunc(slices.Clone(rest.Samples), func(s sample.Sample) bool { return s.Block == block })
+			c.left = append(c.left, newColumns(&rest))
+		}
+	}
+	adjusted := false
+	for _, rest := range c.left {
+		if ys := trials(rest); len(ys) > 0 {
+			list = append(list, figure(ys))
+			adjusted = adjusted || slices.ContainsFunc(ys, func(y float64) bool { return !slices.Contains(xs, y) })
+		}
+	}
+	if !adjusted {
+		return nil
+	}
+	return list
 }
 
 // note counts a scenario's blocks without figures, by the reason why the last

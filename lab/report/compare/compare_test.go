@@ -10,6 +10,7 @@ import (
 
 	"windtunnel/internal/must"
 	"windtunnel/lab/sample"
+	"windtunnel/lab/stats"
 	"windtunnel/lab/suite"
 )
 
@@ -393,6 +394,42 @@ func TestOneRunPerSideNeverDiffersByTheNoiseOfItsTrialsAlone(t *testing.T) {
 	}
 	if !strings.Contains(c.Notes[0], "is assumed, 20 % of a figure and 6 % of a ratio") || !strings.Contains(c.Notes[0], "A1,A2 B1,B2") {
 		t.Errorf("notes %q", c.Notes)
+	}
+}
+
+// Most trials of an adjusted run are adjusted by the slope of one regression, so their spread does not show its error.
+func TestTheAssumedSpreadOfAdjustedRunsContainsTheErrorOfTheRegression(t *testing.T) {
+	moved := func(m made) Side {
+		side := m.run()
+		side.Run.Options.Adjusted, side.Run.Options.CPUDistance = true, "near"
+		for i := range side.Samples {
+			s := &side.Samples[i]
+			bits, ok := s.Metrics[sample.Throughput]
+			if !ok {
+				continue
+			}
+			at := 60.0
+			if s.Block > 2 {
+				at, bits = 340, bits*2/3
+			}
+			s.Metrics.Merge(sample.Metrics{sample.Throughput: bits, sample.WindowSeconds: 1, sample.CPUDistance: at})
+			for j := range 10 {
+				s.Series = append(s.Series, sample.Point{At: float64(j+1) / 10, Seconds: 0.1, Bits: bits, SenderCPU: 60, ReceiverCPU: 70, CPUDistance: at})
+			}
+		}
+		return side
+	}
+	a, b := moved(made{id: "a", blocks: 12, seed: 1, noise: 0.05}), moved(made{id: "b", blocks: 12, seed: 2, noise: 0.05})
+	c := must.Get(Runs([]Side{a}, []Side{b}, throughput))(t)
+	for row, assumed := range map[*Row]float64{find(c.Values, "bridge/stream", sample.Throughput): assumedOfValue, find(c.Ratios, "bridge/stream", sample.Throughput): assumedOfRatio} {
+		trials := 0.0 // variance of the figure, if the trials were independent
+		for _, f := range append(row.before, row.after...) {
+			e, _ := stats.MedianError(logarithms(f.trials))
+			trials += e * e / 2
+		}
+		if whole := row.Spread.Relative*row.Spread.Relative - assumed*assumed; whole < 1.5*trials {
+			t.Errorf("%s: the figure's standard error is %.3f, want more than the %.3f of independent trials", row.line(), math.Sqrt(whole), math.Sqrt(trials))
+		}
 	}
 }
 

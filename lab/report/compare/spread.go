@@ -39,6 +39,7 @@ type RunSpread struct {
 type runFigure struct {
 	value  float64
 	trials []float64
+	run    *columns
 }
 
 // group has the runs of one side, which are of the same software.
@@ -54,7 +55,7 @@ func (g group) figures(r *Row, trials func(*columns) []float64, figure func([]fl
 	for _, c := range g {
 		switch xs := trials(c); {
 		case len(xs) > 1:
-			list = append(list, runFigure{figure(xs), xs})
+			list = append(list, runFigure{figure(xs), xs, c})
 		case len(xs) == 1:
 			why = oneTrial
 		}
@@ -110,7 +111,9 @@ func sideInterval(figures []runFigure) *quantity.Interval {
 
 // spreads sets the row's spread between runs: the spread within both sides and within the
 // stored runs of each revision and kernel. If there are too few runs, the spread is
-// assumed, plus the uncertainty of each run's figure. spreads returns false if no spread
+// assumed, plus the uncertainty of each run's figure. All trials of an adjusted run share the error
+// of its regression, so this uncertainty is at least the jackknife's. A measured spread contains this error, because
+// each run has its own regression. spreads returns false if no spread
 // can be assumed: a figure of zero has no relative spread.
 func (p *pairing) spreads(r *Row, trials func(*columns) []float64, figure func([]float64) float64) bool {
 	groups := [][]runFigure{r.before, r.after}
@@ -140,17 +143,19 @@ func (p *pairing) spreads(r *Row, trials func(*columns) []float64, figure func([
 	}
 	runs := append(slices.Clone(r.before), r.after...)
 	for _, f := range runs {
-		logs := make([]float64, len(f.trials))
-		for i, x := range f.trials {
-			logs[i] = math.Log(max(x, math.SmallestNonzeroFloat64))
+		e, _ := stats.MedianError(logarithms(f.trials))
+		if left := f.run.leaveOneOut(f.trials, trials, figure); len(left) > 1 {
+			e = max(e, stats.NewJackknife(logarithms(left)).StandardError)
 		}
-		if e, ok := stats.MedianError(logs); ok {
-			open += e * e / float64(len(runs))
-		}
+		open += e * e / float64(len(runs))
 	}
 	r.spread = stats.Spread{Deviation: math.Sqrt(assumed*assumed + open), Freedom: math.Inf(1)}
 	r.Spread = &RunSpread{Relative: r.spread.Deviation, Assumed: true}
 	return true
+}
+
+func logarithms(xs []float64) []float64 {
+	return lists.Map(xs, func(x float64) float64 { return math.Log(max(x, math.SmallestNonzeroFloat64)) })
 }
 
 // sameDefinition returns the runs of g that define the row's scenarios as now does.
