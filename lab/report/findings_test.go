@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -367,5 +368,21 @@ func TestARunWithoutFiguresRefersToNoSection(t *testing.T) {
 	want := []string{"No trial yielded figures that count, so there are no findings."}
 	for _, plan := range []suite.Plan{plan, {Scenarios: plan.Scenarios, Matrix: &suite.Matrix{Hosts: []string{"n1", "n2"}}}} {
 		must.Equal(t, want, sentencesOf(plan))
+	}
+}
+
+func TestTheFastestScenarioIsNotCertainWithFewTrialsOrBesideAWideThirdInterval(t *testing.T) {
+	_, plan := steps("a", "b", "c")
+	plan.Ladders, plan.Comparisons = nil, nil
+	a, b := column("a/stream", sample.Throughput, around(9.5e9, 0.01, 8, 0)...), column("b/stream", sample.Throughput, around(8.2e9, 0.01, 8, 1)...)
+	for what, samples := range map[string][]sample.Sample{
+		"one trial each":       slices.Concat(a[:1], b[:1]),
+		"a third is as fast":   slices.Concat(a, b, column("c/stream", sample.Throughput, around(8e9, 0.4, 8, 2)...)),
+		"one trial of a third": slices.Concat(a, b, column("c/stream", sample.Throughput, 8e9)),
+	} {
+		got := report.Build(sample.Run{}, plan, samples).Findings
+		if len(got) != 1 || !strings.HasPrefix(got[0], "No scenario certainly has the most throughput: a/stream reaches ") {
+			t.Errorf("%s: the findings are %q, want that no scenario certainly has the most throughput", what, got)
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
+	"windtunnel/lab/stats"
 )
 
 // mostFindings is the largest number of sentences, unless more contrasts have a confirmed
@@ -71,6 +72,16 @@ func surest(all []*contrast) []*contrast {
 	return list[:certain+len(others)]
 }
 
+// certainlyFirst reports whether the interval of the first scenario's figure is above the intervals of all
+// others. Intervals of too few trials have too little confidence.
+func certainlyFirst(field []*model.Scenario, m sample.Metric) bool {
+	first := field[0].Interval(m)
+	return !slices.ContainsFunc(field, func(s *model.Scenario) bool {
+		iv := s.Interval(m)
+		return iv.N < stats.MinimumTrials(stats.Level) || s != field[0] && iv.High >= first.Low
+	})
+}
+
 // fastest names the two fastest scenarios of each kind of traffic. It is for plans
 // without comparisons.
 func fastest(r *model.Report, brief bool) (sentences []string) {
@@ -95,7 +106,7 @@ func fastest(r *model.Report, brief bool) (sentences []string) {
 		case len(field) == 0:
 		case len(field) == 1:
 			sentences = append(sentences, reach[0]+".")
-		case field[1].Interval(m).High >= field[0].Interval(m).Low:
+		case !certainlyFirst(field, m):
 			sentences = append(sentences, "No scenario certainly has the most "+m.Label()+": "+strings.Join(reach, ", ")+".")
 		default:
 			sentences = append(sentences, reach[0]+", the most "+m.Label()+"; "+reach[1]+".")
