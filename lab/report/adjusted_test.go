@@ -117,6 +117,31 @@ func TestIntervalsOfAdjustedRatiosHoldTheTrueRatio(t *testing.T) {
 	}
 }
 
+// With few trials at the distance shown, most figures are adjusted by the slope of one regression. About 95 % of the
+// intervals of a scenario's median must contain the true rate, in the table and in a hypothesis.
+func TestIntervalsOfAdjustedMediansHoldTheTrueRate(t *testing.T) {
+	const runs, truth = 100, 1e10
+	u := &unsettled{between: 0.25, trial: 0.05, slice: 0.02, Rand: rand.New(rand.NewPCG(3, 4))}
+	table, hypothesis := 0, 0
+	for range runs {
+		u.far = false
+		run, plan, samples := u.run(12, truth)
+		run.Options.CPUDistance = "near"
+		plan.Hypotheses = []suite.Hypothesis{{Claim: "the rate", Metric: string(sample.Throughput), Subjects: []string{"a/stream"}, Low: truth, High: truth}}
+		r := report.Build(run, plan, samples)
+		if iv := r.Scenarios[0].Throughput; iv.Low <= truth && truth <= iv.High {
+			table++
+		}
+		if iv := r.Hypotheses[0].Observed[0].Figure; iv.Low <= truth && truth <= iv.High {
+			hypothesis++
+		}
+	}
+	t.Logf("of %d intervals, %d of the table and %d of the hypotheses contain the true rate", runs, table, hypothesis)
+	if least := runs * 92 / 100; table < least || hypothesis < least {
+		t.Errorf("of %d intervals, %d of the table and %d of the hypotheses contain the true rate, want about 95 %%", runs, table, hypothesis)
+	}
+}
+
 // The rule that ends a run and the report use one interval, which contains the error of the regression.
 func TestAdjustedRunsEndWhenThePrintedIntervalsArePrecise(t *testing.T) {
 	u := &unsettled{between: 0.25, trial: 0.02, slice: 0.05, Rand: rand.New(rand.NewPCG(3, 4))}

@@ -118,6 +118,7 @@ func scenario(b *verdicts.Judge, sc *suite.Scenario) model.Scenario {
 		row.Title += emulatedMark
 	}
 	row.Limit, row.LimitShare = c.Limit()
+	b.Widen(sc.ID)
 	figures.Take(&row, c)
 	row.Latency = c.Latency()
 	row.Flags = rejected.Flags(c)

@@ -138,11 +138,7 @@ func (b *Judge) hypothesisFigure(h *suite.Hypothesis, subject string, level floa
 		of = subject
 		figures = pair{subject, m, subject, sample.Metric(h.Over)}
 	case h.Baseline == "":
-		iv, _, err := stats.MedianInterval(b.Cells[subject].Values[m], b.level(level))
-		if err != nil {
-			return quantity.Interval{}, fmt.Sprintf("%s of %s has no interval: %v", m.Label(), subject, err)
-		}
-		return quantity.Interval(iv), ""
+		figures, by, of = pair{subject, m, subject, m}, value, subject
 	case h.Spread:
 		by = spread
 	case h.Difference:

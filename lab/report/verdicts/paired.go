@@ -78,6 +78,11 @@ var (
 		iv, ok, err := stats.SpreadRatio(over, under, level)
 		return stats.Estimate{Interval: iv}, ok, err
 	}, stats.Estimate.WidenedRatio}
+	// value estimates the median of one figure: both values of a pair are the same.
+	value = estimator{func(figure, _ []float64, level float64) (stats.Estimate, bool, error) {
+		iv, ok, err := stats.MedianInterval(figure, level)
+		return stats.Estimate{Interval: iv}, ok, err
+	}, stats.Estimate.WidenedDifference}
 )
 
 // estimate compares the figures of a pair, over the blocks that have both, with an interval of this confidence. If the
@@ -98,6 +103,20 @@ func (b *Judge) estimate(by estimator, of pair, level float64) (e stats.Estimate
 		e, jackknifeP = e.AfterLooks(), stats.AfterLooks(jackknifeP)
 	}
 	return e, jackknifeP, true, nil
+}
+
+// Widen widens the intervals of a scenario's figures if the run adjusts its figures: the intervals then contain the
+// error of the regression.
+func (b *Judge) Widen(id string) {
+	if !b.Run.Options.Adjusted {
+		return
+	}
+	summary := b.Cells[id].Summary
+	for m := range summary {
+		if e, _, ok, err := b.estimate(value, pair{id, m, id, m}, stats.Level); ok && err == nil {
+			summary[m] = quantity.Interval(e.Interval)
+		}
+	}
 }
 
 // leaveOneOut returns one estimate for each block. It is computed without the block, from figures that are adjusted

@@ -74,13 +74,12 @@ func (b *Judge) wide(subject, baseline *figures.Cell) (list []model.Imprecise) {
 			continue
 		}
 		entry := model.Imprecise{Subject: subject.Scenario.ID, Metric: m}
-		iv, ok, err := stats.MedianInterval(subject.Values[m], b.level(stats.Level))
+		by, of := value, pair{entry.Subject, m, entry.Subject, m}
 		if baseline != nil {
-			var e stats.Estimate
 			entry.Baseline = baseline.Scenario.ID
-			e, _, ok, err = b.estimate(ratio, pair{entry.Subject, m, entry.Baseline, m}, stats.Level)
-			iv = e.Interval
+			by, of.baseline = ratio, entry.Baseline
 		}
+		iv, _, ok, err := b.estimate(by, of, stats.Level)
 		switch {
 		case err != nil: // a figure of zero has no ratio, so more trials cannot help
 		case !ok || iv.N < stats.MinimumTrials(stats.Level):
