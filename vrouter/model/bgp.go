@@ -104,7 +104,7 @@ func (v *validation) checkBGP(n Node, routers map[netip.Addr]string) {
 		case !slices.Contains(BGPFamilies, f):
 			fail("families: %q is not a family; write one of %s", string(f), strings.Join(wordsOf(BGPFamilies), ", "))
 		case slices.Contains(b.Families[:i], f):
-			fail("families: %s is listed twice", f)
+			fail("families: %s is listed twice; remove one", f)
 		}
 	}
 	switch {
@@ -121,7 +121,7 @@ func (v *validation) checkBGP(n Node, routers map[netip.Addr]string) {
 		case slices.Contains(n.Underlay, o.Address):
 			fail("neighbors: address: %s is the node's own address", o.Address)
 		case seen[o.Address]:
-			fail("neighbors: address: %s is listed twice", o.Address)
+			fail("neighbors: address: %s is listed twice; remove one", o.Address)
 		}
 		seen[o.Address] = true
 		if len(o.Password) > maxPassword {

@@ -188,7 +188,7 @@ func (v *validation) checkNodes() {
 			case !usable(a):
 				v.fail("node", n.Name, "underlay: %s cannot be a node's address; write a unicast one such as 192.0.2.1", a)
 			case taken && other == n.Name:
-				v.fail("node", n.Name, "underlay: %s is listed twice", a)
+				v.fail("node", n.Name, "underlay: %s is listed twice; remove one", a)
 			case taken:
 				v.fail("node", n.Name, "underlay: %s is already used by node %q; choose another", a, other)
 			}
@@ -201,7 +201,7 @@ func (v *validation) checkNodes() {
 		for _, e := range n.Encapsulations {
 			v.checkEncapsulation("node", n.Name, "encapsulations", e)
 			if seen[e] {
-				v.fail("node", n.Name, "encapsulations: %s is listed twice", e)
+				v.fail("node", n.Name, "encapsulations: %s is listed twice; remove one", e)
 			}
 			seen[e] = true
 		}
@@ -473,7 +473,7 @@ func (v *validation) checkAddresses(p *Port, n *Network) {
 		key := networkKey[netip.Addr]{p.Network, a}
 		switch other, taken := v.ips[key]; {
 		case taken && other == p.Name:
-			v.fail("port", p.Name, "ips: %s is listed twice", a)
+			v.fail("port", p.Name, "ips: %s is listed twice; remove one", a)
 		case taken:
 			v.fail("port", p.Name, "ips: %s is already used by port %q; choose another", a, other)
 		}

@@ -41,7 +41,7 @@ func (v *validation) checkGatewayAddresses(g Gateway, owners map[netip.Addr]owne
 		case !usable(a):
 			v.fail("gateway", g.Name, "addresses: %s cannot be a gateway's address; write a unicast one such as 192.0.2.1", a)
 		case other == self:
-			v.fail("gateway", g.Name, "addresses: %s is listed twice", a)
+			v.fail("gateway", g.Name, "addresses: %s is listed twice; remove one", a)
 		case taken:
 			v.fail("gateway", g.Name, "addresses: %s is the address of %s; choose another", a, other)
 		}

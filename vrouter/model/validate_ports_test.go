@@ -34,7 +34,7 @@ func TestPortsAreChecked(t *testing.T) {
 		{"the router's MAC", port2(func(p *Port) { p.MAC = RouterMAC }), `port "web2": mac: 00:00:5e:00:01:00 is the router's; choose another`},
 		{"another port's MAC", port2(func(p *Port) { p.MAC = MAC{2, 0, 0, 0, 0, 1} }), `port "web2": mac: 02:00:00:00:00:01 is already used by port "web1"; choose another`},
 		{"another port's address", ips("10.1.0.5"), `port "web2": ips: 10.1.0.5 is already used by port "web1"; choose another`},
-		{"an address twice", ips("10.1.0.6", "10.1.0.6"), `port "web2": ips: 10.1.0.6 is listed twice`},
+		{"an address twice", ips("10.1.0.6", "10.1.0.6"), `port "web2": ips: 10.1.0.6 is listed twice; remove one`},
 		{"an address of no subnet", ips("10.2.0.6"), `port "web2": ips: 10.2.0.6 is in no subnet of network "red", which has [10.1.0.0/16 fd00:1::/64]`},
 		{"the subnet's own address", ips("10.1.0.0"), `port "web2": ips: 10.1.0.0 is the address of subnet 10.1.0.0/16 itself; use a later one`},
 		{"the gateway's address", ips("fd00:1::1"), `port "web2": ips: fd00:1::1 is the gateway of subnet fd00:1::/64; use a later one`},

@@ -73,7 +73,7 @@ func TestGatewaysAreChecked(t *testing.T) {
 		{"no address", gateway(func(g *Gateway) { g.Addresses = nil }), `gateway "mx": addresses: needs one`},
 		{"an address that is none", gateway(func(g *Gateway) { g.Addresses = addrs("0.0.0.0") }), `gateway "mx": addresses: 0.0.0.0 cannot be a gateway's address; write a unicast one such as 192.0.2.1`},
 		{"a node's address", gateway(func(g *Gateway) { g.Addresses = addrs("192.0.2.2") }), `gateway "mx": addresses: 192.0.2.2 is the address of node "b"; choose another`},
-		{"an address twice", gateway(func(g *Gateway) { g.Addresses = addrs("192.0.2.9", "192.0.2.9") }), `gateway "mx": addresses: 192.0.2.9 is listed twice`},
+		{"an address twice", gateway(func(g *Gateway) { g.Addresses = addrs("192.0.2.9", "192.0.2.9") }), `gateway "mx": addresses: 192.0.2.9 is listed twice; remove one`},
 		{"another gateway's address", func(s *State) {
 			s.Gateways = append(s.Gateways, Gateway{Name: "mx2", Addresses: s.Gateways[0].Addresses, Encapsulation: MPLSoGRE})
 		}, `gateway "mx2": addresses: 192.0.2.9 is the address of gateway "mx"; choose another`},

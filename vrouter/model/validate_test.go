@@ -88,7 +88,7 @@ func TestNodesAndSettingsAreChecked(t *testing.T) {
 		{"loopback", func(s *State) { s.Nodes[1].Underlay = addrs("127.0.0.1") }, `node "b": underlay: 127.0.0.1 cannot be a node's address; write a unicast one such as 192.0.2.1`},
 		{"IPv4 written as IPv6", func(s *State) { s.Nodes[1].Underlay = addrs("::ffff:192.0.2.2") }, `node "b": underlay: ::ffff:192.0.2.2 cannot be a node's address; write a unicast one such as 192.0.2.1`},
 		{"an address of two nodes", func(s *State) { s.Nodes[1].Underlay = addrs("192.0.2.1") }, `node "b": underlay: 192.0.2.1 is already used by node "a"; choose another`},
-		{"an address twice", func(s *State) { s.Nodes[1].Underlay = addrs("192.0.2.2", "192.0.2.2") }, `node "b": underlay: 192.0.2.2 is listed twice`},
+		{"an address twice", func(s *State) { s.Nodes[1].Underlay = addrs("192.0.2.2", "192.0.2.2") }, `node "b": underlay: 192.0.2.2 is listed twice; remove one`},
 		{"five addresses of a family", func(s *State) {
 			s.Nodes[1].Underlay = addrs("192.0.2.11", "192.0.2.12", "192.0.2.13", "192.0.2.14", "192.0.2.15", "2001:db8::2")
 		}, `node "b": underlay: more than 4 addresses of a family`},
@@ -122,7 +122,7 @@ func TestNodesAndSettingsAreChecked(t *testing.T) {
 			s.Nodes[1].Locator = netip.MustParsePrefix("fd77:1::/64")
 			s.Gateways = append(s.Gateways, Gateway{Name: "g", Addresses: addrs("fd77:1::9"), Encapsulation: VXLAN})
 		}, `node "b": locator: fd77:1::/64 contains the address fd77:1::9 of gateway "g"; choose another prefix`},
-		{"an encapsulation twice", func(s *State) { s.Nodes[1].Encapsulations = []Encapsulation{VXLAN, MPLSoUDP, VXLAN} }, `node "b": encapsulations: vxlan is listed twice`},
+		{"an encapsulation twice", func(s *State) { s.Nodes[1].Encapsulations = []Encapsulation{VXLAN, MPLSoUDP, VXLAN} }, `node "b": encapsulations: vxlan is listed twice; remove one`},
 	})
 }
 

@@ -205,6 +205,14 @@ func (c Config) Validate() error {
 		fail("node: is missing; write the node's name in the desired state, such as \"node: a\"")
 	case !model.IsName(c.Node):
 		fail("node: %q is not a valid name: use at most %d letters, digits, dots, dashes and underscores, a letter or digit first", c.Node, model.MaxName)
+	default:
+		self := model.Node{Name: c.Node, Underlay: c.Underlay, Encapsulations: c.Encapsulations, Locator: c.Locator.Prefix}
+		if len(self.Underlay) == 0 { // default: the addresses of the fabric devices
+			self.Underlay = []netip.Addr{netip.MustParseAddr("192.0.2.1")}
+		}
+		if err := (model.State{Nodes: []model.Node{self}}).Validate(); err != nil {
+			fail("%w", err)
+		}
 	}
 	if len(c.Socket) > maxSocketPath {
 		fail("socket: %s has %d characters, a unix socket's path at most %d; choose a shorter one, or a shorter run_dir", c.Socket, len(c.Socket), maxSocketPath)
