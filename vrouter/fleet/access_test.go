@@ -1,11 +1,15 @@
 package fleet
 
 import (
+	"context"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"windtunnel/internal/must"
 	"windtunnel/vrouter/model"
+	"windtunnel/vrouter/store"
 )
 
 // reconcileAccess does what the agent of a node does, until nothing is left to do.
@@ -157,13 +161,58 @@ func TestANodeIsNotConnectedToTheSameAddressesOfTwoTenants(t *testing.T) {
 	must.Succeed(t, host("x", "red", "a", "10.1.0.8"))
 	must.Succeed(t, host("y", "blue", "b", "10.1.0.9"))
 	refused("a second tenant's port on node a", host("z", "blue", "a", "10.1.0.10"))
+	part := followWith(t, f.store, Options{Node: "c"}) // lacks all ports
 	subnets := func(all ...string) error {
-		_, err := f.UpdateNetwork(ctx(t), "blue", func(n *model.Network) error { n.Subnets = prefixes(all...); return nil })
+		_, err := part.UpdateNetwork(ctx(t), "blue", func(n *model.Network) error { n.Subnets = prefixes(all...); return nil })
 		return err
 	}
 	must.Get(f.DeletePort(ctx(t), "y", nil))(t)
 	must.Succeed(t, subnets("10.2.0.0/24"))
+	f.awaitRevision(ctx(t), part.Health().Revision)
 	must.Succeed(t, host("z", "blue", "a", "10.2.0.10"))
 	refused("a subnet of both", subnets("10.2.0.0/24", "10.1.0.0/25"))
 	state(t, f)
+}
+
+// readPorts is a store that records the networks whose ports are read.
+type readPorts struct {
+	store.Store
+	networks map[string]bool
+}
+
+func (r *readPorts) Read(ctx context.Context, at int64, spans ...store.Span) (store.Image, error) {
+	i, err := r.Store.Read(ctx, at, spans...)
+	for _, e := range i.Entries {
+		if isPort(e.Key) {
+			r.networks[placeOfKey(e.Key).network] = true
+		}
+	}
+	return i, err
+}
+
+// The time of an update must not depend on the size of the fleet.
+func TestAnUpdateOfANetworkReadsOnlyPortsThatItCanContradict(t *testing.T) {
+	f := open(t)
+	s := small()
+	s.Networks = append(s.Networks,
+		model.Network{Name: "blue", ID: 2, Tenant: "other", Subnets: prefixes("10.1.0.0/24")},
+		model.Network{Name: "green", ID: 3, Subnets: prefixes("10.2.0.0/24")})
+	apply(t, f, s)
+	for _, n := range s.Networks {
+		add(t, f, model.Port{Name: "in-" + n.Name, Network: n.Name, Node: "a"})
+	}
+	r := &readPorts{Store: f.store}
+	part := followWith(t, r, Options{Node: "c"})
+	must.Succeed(t, part.Reach(ctx(t)))
+	check := func(when string, want ...string) {
+		t.Helper()
+		r.networks = map[string]bool{}
+		must.Get(part.UpdateNetwork(ctx(t), "blue", func(n *model.Network) error { n.VNI ^= 1 << 10; return nil }))(t)
+		if got := slices.Sorted(maps.Keys(r.networks)); !slices.Equal(got, want) {
+			t.Errorf("%s: an update of blue reads the ports of %v, want %v", when, got, want)
+		}
+	}
+	check("without host ports", "blue")
+	add(t, f, model.Port{Name: "host", Network: "blue", Node: "b", Attach: model.Attachment{Host: true}})
+	check("with a host port", "blue", "red")
 }

@@ -87,24 +87,37 @@ func withElement[E any](all []E, e E, matches func(E) bool) []E {
 	return append(all, e)
 }
 
-// UpdateNetwork changes a network by calling change.
-func (f *Fleet) UpdateNetwork(ctx context.Context, name string, change func(*model.Network) error) (model.Network, error) {
-	var made model.Network
-	err := f.Change(ctx, exactly(Need{All: true}), func(v *View) (store.Commit, error) { // View.overlapping needs all networks and ports
-		is, ok := v.networks[name]
-		if !ok {
-			return store.Commit{}, missing("network", "networks", name, v.networks)
+// UpdateNetwork changes a network by calling change. It reads the ports of other networks only if
+// they can contradict the network's host ports; see View.overlapping.
+func (f *Fleet) UpdateNetwork(ctx context.Context, name string, change func(*model.Network) error) (made model.Network, err error) {
+	need := exactly(Need{Networks: []string{name}})
+	for {
+		var missed []string // networks whose ports must be read
+		err = f.Change(ctx, need, func(v *View) (store.Commit, error) {
+			is, ok := v.networks[name]
+			if !ok {
+				return store.Commit{}, missing("network", "networks", name, v.networks)
+			}
+			made, missed = is, nil
+			if err := change(&made); err != nil {
+				return store.Commit{}, err
+			}
+			if made.Name != name || made.ID != is.ID {
+				return store.Commit{}, refuse(Invalid, "network %q: its name and id cannot change; delete it and create another", name)
+			}
+			if v.part && slices.ContainsFunc(v.members[name], func(p *model.CompactPort) bool { return p.Attach.Host }) {
+				missed = slices.DeleteFunc(v.overlapping(made), func(o string) bool { return slices.Contains(need.Networks, o) })
+			}
+			if len(missed) > 0 {
+				return store.Commit{}, nil
+			}
+			return v.putNetwork(made)
+		})
+		if err != nil || len(missed) == 0 {
+			return made, err
 		}
-		made = is
-		if err := change(&made); err != nil {
-			return store.Commit{}, err
-		}
-		if made.Name != name || made.ID != is.ID {
-			return store.Commit{}, refuse(Invalid, "network %q: its name and id cannot change; delete it and create another", name)
-		}
-		return v.putNetwork(made)
-	})
-	return made, err
+		need.Networks = append(need.Networks, missed...)
+	}
 }
 
 // DeleteNetwork deletes a network that has no ports. The ports that connect nodes because of

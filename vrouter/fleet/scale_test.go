@@ -187,7 +187,7 @@ func addSteadily(t *testing.T, c *storetest.Cluster, agents []*simulatedAgent, r
 }
 
 // setting returns a number from the environment.
-func setting(t *testing.T, variable string, without int) (n int, set bool) {
+func setting(t testing.TB, variable string, without int) (n int, set bool) {
 	t.Helper()
 	text := os.Getenv(variable)
 	if text == "" {
