@@ -157,11 +157,13 @@ func TestAnInvalidAnswerIsQuoted(t *testing.T) {
 		body   string
 		want   string
 	}{
-		"an old agent":       {404, "404 page not found\n", "the agent answered GET /v1/status with 404 Not Found: 404 page not found; agent and command may have different versions"},
-		"not JSON":           {200, "<html>", "read the agent's answer to GET /v1/status: invalid character"},
-		"cut short":          {200, `{"node": "a`, "unexpected EOF"},
-		"a field of its own": {200, `{"node": 7}`, "cannot unmarshal number"},
-		"a long page":        {500, strings.Repeat("x", 5000), strings.Repeat("x", 200) + "…"},
+		"an old agent":        {404, "404 page not found\n", "the agent answered GET /v1/status with 404 Not Found: 404 page not found; agent and command may have different versions"},
+		"an older agent":      {400, `{"error": "read the request: unknown field \"node\""}`, `read the request: unknown field "node"; the agent has another version than this command: restart the agent with this version of vrouter, and retry`},
+		"an agent without it": {404, `{"error": "the API has no GET /v1/status"}`, "the API has no GET /v1/status; the agent has another version"},
+		"not JSON":            {200, "<html>", "read the agent's answer to GET /v1/status: invalid character"},
+		"cut short":           {200, `{"node": "a`, "unexpected EOF"},
+		"a field of its own":  {200, `{"node": 7}`, "cannot unmarshal number"},
+		"a long page":         {500, strings.Repeat("x", 5000), strings.Repeat("x", 200) + "…"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := serve(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(c.status); fmt.Fprint(w, c.body) })

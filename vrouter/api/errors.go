@@ -57,6 +57,9 @@ func refusal(r *http.Response) error {
 		Error string `json:"error"`
 	}
 	if json.Unmarshal(text, &body) == nil && body.Error != "" {
+		if strings.HasPrefix(body.Error, "read the request: unknown field ") || strings.HasPrefix(body.Error, "the API has no ") {
+			body.Error += "; the agent has another version than this command: restart the agent with this version of vrouter, and retry"
+		}
 		return &Error{Status: r.StatusCode, Text: body.Error}
 	}
 	detail := strings.TrimSpace(string(text))
