@@ -94,6 +94,27 @@ func TestANodeIsConnectedWhileItHasPorts(t *testing.T) {
 	}
 }
 
+// A refused deletion changes nothing.
+func TestANetworkThatCannotBeDeletedKeepsTheNodesPort(t *testing.T) {
+	f := open(t)
+	s := small()
+	s.Networks[0].NodeAccess = true
+	s.Ports, s.Routes = nil, []model.Route{{Network: "red", Prefix: prefixes("10.9.0.0/16")[0], Discard: true}}
+	apply(t, f, s)
+	var ports []model.PortRequest
+	must.Succeed(t, f.Look(ctx(t), func(v *View) { ports, _ = v.Access("a", "red") }))
+	_, _, err := f.AddPort(ctx(t), ports[0])
+	must.Succeed(t, err)
+	if err := f.DeleteNetwork(ctx(t), "red"); !IsWhy(err, InUse) || len(hostsOf(t, f, "a")) != 1 {
+		t.Errorf("a network with a route is deleted: %v; the ports of the node are %v", err, hostsOf(t, f, "a"))
+	}
+	must.Succeed(t, f.DeleteRoute(ctx(t), s.Routes[0]))
+	must.Succeed(t, f.DeleteNetwork(ctx(t), "red"))
+	if left := state(t, f); len(left.Ports)+len(left.Networks) > 0 {
+		t.Errorf("left: %+v", left)
+	}
+}
+
 func TestADocumentWithoutTheNetworkDisconnectsTheNode(t *testing.T) {
 	f := open(t)
 	s := small()

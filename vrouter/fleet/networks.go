@@ -124,39 +124,35 @@ func (f *Fleet) UpdateNetwork(ctx context.Context, name string, change func(*mod
 // node_access do not count: it deletes them first.
 func (f *Fleet) DeleteNetwork(ctx context.Context, name string) error {
 	for left := true; left; {
-		err := f.Change(ctx, exactly(Need{Networks: []string{name}}), func(v *View) (c store.Commit, err error) {
+		err := f.Change(ctx, exactly(Need{Networks: []string{name}}), func(v *View) (store.Commit, error) {
+			if _, ok := v.networks[name]; !ok {
+				return store.Commit{}, missing("network", "networks", name, v.networks)
+			}
 			var free []model.Port
 			for _, p := range v.members[name] {
-				if p.Origin != model.NodeAccess {
-					left = false
-					return c, nil
+				if p.Origin == model.NodeAccess {
+					free = append(free, p.Port())
 				}
-				free = append(free, p.Port())
+			}
+			if n := len(v.members[name]); n > len(free) {
+				return store.Commit{}, refuse(InUse, "delete network %q: it has %d ports, %s; delete them first", name, n, examples(v.members[name]))
+			}
+			if n := len(v.routes[name]); n > 0 {
+				return store.Commit{}, refuse(InUse, "delete network %q: it has %d static routes; delete them first", name, n)
+			}
+			for _, g := range sorted(v.gateways) {
+				if _, serves := g.Network(name); serves {
+					return store.Commit{}, refuse(InUse, "delete network %q: gateway %q serves it; remove it from the gateway first", name, g.Name)
+				}
 			}
 			if left = len(free) > 0; left {
-				c, err = v.releaseSome(free, f.store.MaxKeys())
+				return v.releaseSome(free, f.store.MaxKeys())
 			}
-			return c, err
+			return v.draft().object().within(inMACs + name + "/").delete(inNetworks + name).commit, nil
 		})
 		if err != nil {
 			return err
 		}
 	}
-	return f.Change(ctx, exactly(Need{Networks: []string{name}}), func(v *View) (store.Commit, error) {
-		if _, ok := v.networks[name]; !ok {
-			return store.Commit{}, missing("network", "networks", name, v.networks)
-		}
-		if n := len(v.members[name]); n > 0 {
-			return store.Commit{}, refuse(InUse, "delete network %q: it has %d ports, %s; delete them first", name, n, examples(v.members[name]))
-		}
-		if n := len(v.routes[name]); n > 0 {
-			return store.Commit{}, refuse(InUse, "delete network %q: it has %d static routes; delete them first", name, n)
-		}
-		for _, g := range sorted(v.gateways) {
-			if _, serves := g.Network(name); serves {
-				return store.Commit{}, refuse(InUse, "delete network %q: gateway %q serves it; remove it from the gateway first", name, g.Name)
-			}
-		}
-		return v.draft().object().within(inMACs + name + "/").delete(inNetworks + name).commit, nil
-	})
+	return nil
 }
