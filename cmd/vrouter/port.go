@@ -208,6 +208,11 @@ func portRows(ctx context.Context, c *api.Client, network string, all bool) ([]p
 	if err != nil {
 		return nil, err
 	}
+	if network != "" {
+		if _, err := find("network", network, state.Networks, func(n model.Network) string { return n.Name }); err != nil {
+			return nil, err
+		}
+	}
 	vifs, err := c.Vifs(ctx, 0)
 	if err != nil {
 		return nil, err
