@@ -73,11 +73,11 @@ func (v *View) conflicts(p *model.CompactPort) (names []string, conflict string)
 	if v.ports[p.Name] != nil {
 		add(p.Name, "the name")
 	}
-	if o := v.macs[p.Network][p.MAC]; o != nil {
+	if o := v.index.get(macOf(p.Network, p.MAC)); o != nil {
 		add(o.Name, "the MAC "+p.MAC.String())
 	}
 	for _, a := range p.Addresses() {
-		if o := v.owners[p.Network][a]; o != nil {
+		if o := v.index.get(addressOf(p.Network, a)); o != nil {
 			add(o.Name, "the address "+a.String())
 		}
 	}
@@ -121,6 +121,7 @@ func (v *View) resolve(t *Touched) {
 	if len(v.ports) == 0 {
 		v.ports = make(map[string]*storedPort, len(all))
 	}
+	v.index.grow(2 * len(all)) // a MAC and an address of each
 	slices.SortFunc(all, (*storedPort).compare)
 	for _, p := range all {
 		if names, _ := v.conflicts(&p.CompactPort); len(names) > 0 {
@@ -165,10 +166,10 @@ func (v *View) isUsed(index string) bool {
 	switch store.Unique + kind + "/" {
 	case inAddresses:
 		a, _ := netip.ParseAddr(value)
-		name = v.owners[network][a].name()
+		name = v.index.get(addressOf(network, a)).name()
 	case inMACs:
 		if m, err := model.ParseMAC(value); err == nil {
-			name = v.macs[network][m].name()
+			name = v.index.get(macOf(network, m)).name()
 		}
 	}
 	if p := v.ports[name]; p != nil && has(p.Port()) {

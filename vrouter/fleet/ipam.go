@@ -32,7 +32,7 @@ func (v *View) complete(n model.Network, r model.PortRequest, how choice) (model
 		p.Name = model.PortName(p, func(name string) bool { return v.ports[name] != nil })
 	}
 	if p.MAC.IsZero() {
-		p.MAC = model.PortMAC(p, func(m model.MAC) bool { return v.macs[n.Name][m] != nil || v.behindGateway(n.Name, m) })
+		p.MAC = model.PortMAC(p, func(m model.MAC) bool { return v.index.get(macOf(n.Name, m)) != nil || v.behindGateway(n.Name, m) })
 	}
 	return p, nil
 }
@@ -147,13 +147,12 @@ func (v *View) after(network string, pools []model.Range) []model.Range {
 // free returns an address of the pools, chosen at random among the first spread
 // free addresses. It skips blocks in which every address has a port.
 func (v *View) free(n model.Network, pools []model.Range, spread int, taken func(netip.Addr) bool) (netip.Addr, bool) {
-	owners := v.owners[n.Name]
 	var next []netip.Addr
 	for _, pool := range pools {
 		for a := pool.First; len(next) < spread && pool.Contains(a); a = a.Next() {
 			if b := v.fullBlock(n.Name, a); b.IsValid() {
 				a = model.LastAddress(b)
-			} else if owners[a] == nil && !taken(a) {
+			} else if v.index.get(addressOf(n.Name, a)) == nil && !taken(a) {
 				next = append(next, a)
 			}
 		}

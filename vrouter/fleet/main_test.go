@@ -179,10 +179,22 @@ func consistent(t testing.TB, f *Fleet) {
 	fresh := must.Get(newView(image))(t)
 	for _, x := range []*View{fresh, v} {
 		compact(x.hosts)
-		compact(x.owners)
 		compact(x.blocks)
-		compact(x.macs)
 		compact(x.routes)
+	}
+	for _, x := range []*View{fresh, v} {
+		is := x.index
+		defer func() { x.index = is }()
+		keys := 0
+		for _, p := range x.ports {
+			for k := range p.keys() {
+				if keys++; is.get(k) != p {
+					t.Errorf("the index has the port %q for %+v of port %q", is.get(k).name(), k, p.Name)
+				}
+			}
+		}
+		must.Equal(t, keys, is.keys)
+		x.index = index{} // the order of its slots is random
 	}
 	if !reflect.DeepEqual(fresh, v) {
 		t.Errorf("the store's keys make another copy than the one that followed them:\n%+v\n%+v", fresh, v)

@@ -123,7 +123,7 @@ func (n *neighbours) addHosts(network, node string) {
 // addHolder adds the port that has the address of a prefix, and the route to the prefix.
 func (n *neighbours) addHolder(network string, p netip.Prefix) {
 	if p.IsSingleIP() {
-		n.addPort(n.view.owners[network][p.Addr()].name())
+		n.addPort(n.view.index.get(addressOf(network, p.Addr())).name())
 	}
 	if r, is := n.view.routes[network][p]; is {
 		n.addRoute(r)
@@ -235,7 +235,7 @@ func (v *View) nearGateway(g model.Gateway) *neighbours {
 			n.addHolder(gn.Network, p)
 		}
 		for _, m := range gn.MACs {
-			n.addPort(v.macs[gn.Network][m].name())
+			n.addPort(v.index.get(macOf(gn.Network, m)).name())
 		}
 	}
 	return n
@@ -267,7 +267,7 @@ func (v *View) nearPort(p model.Port, replaced []model.Port) *neighbours {
 	n.addGateways(p.Network)
 	n.addPolicies(p.Policies)
 	n.nodes[p.Node] = true
-	n.addPort(v.macs[p.Network][p.MAC].name())
+	n.addPort(v.index.get(macOf(p.Network, p.MAC)).name())
 	for _, a := range p.Addresses() {
 		n.addHolder(p.Network, netip.PrefixFrom(a, a.BitLen()))
 	}

@@ -229,8 +229,8 @@ func TestAnAgentWatchesThePlacesOfItsNetworks(t *testing.T) {
 	must.Succeed(t, f.unlist(ctx(t), "a"))
 	check("after the last port of n0", 0)
 	f.Peek(func(v *View) {
-		if len(v.owners["n0"])+len(v.macs["n0"])+len(v.members)+len(v.hosts["b"]) > 0 {
-			t.Errorf("of a network that left the node the copy keeps owners %v, MACs %v, members %v and hosts %v, want none", v.owners["n0"], v.macs["n0"], v.members, v.hosts)
+		if v.index.keys+len(v.members)+len(v.hosts["b"]) > 0 {
+			t.Errorf("of a network that left the node the copy keeps %d MACs and addresses, members %v and hosts %v, want none", v.index.keys, v.members, v.hosts)
 		}
 	})
 	if err := all.await(ctx(t), func() bool { return len(all.view.ports) == 3 }); err != nil {

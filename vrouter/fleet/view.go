@@ -37,9 +37,8 @@ type View struct {
 	hosts    map[string]map[string]int               // node → network → number of ports
 	listed   map[string]map[string]int64             // network → node → revision that created the place's key
 	users    map[string]map[string]bool              // policy → ports that name it
-	owners   map[string]map[netip.Addr]*storedPort   // by network and address
+	index    index                                   // the ports in ports, by MAC and by address
 	blocks   map[string]map[netip.Prefix]int         // network → block of addresses → number of addresses in use
-	macs     map[string]map[model.MAC]*storedPort    // by network
 	last     map[place]position
 	alive    map[string]Alive
 	installs map[string]install
@@ -62,7 +61,7 @@ func newView(i store.Image) (*View, error) {
 		nodes: map[string]model.Node{}, networks: map[string]model.Network{}, gateways: map[string]model.Gateway{}, policies: map[string]model.Policy{},
 		routes: map[string]map[netip.Prefix]model.Route{}, ports: map[string]*storedPort{}, members: map[string][]*model.CompactPort{},
 		hosts: map[string]map[string]int{}, listed: map[string]map[string]int64{}, users: map[string]map[string]bool{},
-		owners: map[string]map[netip.Addr]*storedPort{}, blocks: map[string]map[netip.Prefix]int{}, macs: map[string]map[model.MAC]*storedPort{}, alive: map[string]Alive{}, installs: map[string]install{},
+		blocks: map[string]map[netip.Prefix]int{}, alive: map[string]Alive{}, installs: map[string]install{},
 		ignored: map[string]*storedPort{}, last: map[place]position{},
 	}
 	v.putAll(i.Entries, &Touched{})
@@ -337,18 +336,19 @@ func (v *View) keepPort(p *storedPort) error {
 // intern returns an equal string that shares its memory with other equal strings.
 func intern[S ~string](s S) S { return unique.Make(s).Value() }
 
-// insertPort adds a port that conflicts with no other port.
-func (v *View) insertPort(p *storedPort, t *Touched) {
+// insertPort adds a copy of a port that conflicts with no other port. The copies of many ports are next to each other in
+// memory. The decoded ports are not: garbage of the decoder is between them, and leaves gaps.
+func (v *View) insertPort(decoded *storedPort, t *Touched) {
+	p := new(*decoded)
+	p.Name, p.IPs = strings.Clone(p.Name), slices.Clone(p.IPs)
 	v.ports[p.Name] = p
 	v.addMember(&p.CompactPort)
 	inner(v.hosts, p.Node)[p.Network]++
 	for _, policy := range p.Policies {
 		inner(v.users, policy)[p.Name] = true
 	}
-	inner(v.macs, p.Network)[p.MAC] = p
-	for _, a := range p.Addresses() {
-		v.own(p.Network, a, p)
-	}
+	v.index.add(p)
+	v.count(p, 1)
 	t.network(p.Network)
 }
 
@@ -359,22 +359,18 @@ func blockOf(a netip.Addr, bits int) netip.Prefix {
 	return netip.PrefixFrom(a, a.BitLen()-bits).Masked()
 }
 
-// own records which port has an address. If the port is nil, no port has the address any more.
-func (v *View) own(network string, a netip.Addr, port *storedPort) {
-	owners, more := inner(v.owners, network), 1
-	switch {
-	case (owners[a] == nil) == (port == nil):
-		return
-	case port == nil:
-		delete(owners, a)
-		more = -1
-	default:
-		owners[a] = port
-	}
-	for _, bits := range blockBits {
-		blocks, b := inner(v.blocks, network), blockOf(a, bits)
-		if blocks[b] += more; blocks[b] == 0 {
-			delete(blocks, b)
+// count adds more to the number of addresses in use of the blocks of a port's addresses.
+func (v *View) count(p *storedPort, more int) {
+	blocks := inner(v.blocks, p.Network)
+	for k := range p.keys() {
+		if k.isMAC {
+			continue
+		}
+		for _, bits := range blockBits {
+			b := blockOf(k.address, bits)
+			if blocks[b] += more; blocks[b] == 0 {
+				delete(blocks, b)
+			}
 		}
 	}
 }
@@ -428,10 +424,8 @@ func (v *View) dropPort(name string, t *Touched) {
 			delete(v.users, policy)
 		}
 	}
-	delete(v.macs[p.Network], p.MAC)
-	for _, a := range p.Addresses() {
-		v.own(p.Network, a, nil)
-	}
+	v.index.remove(p)
+	v.count(p, -1)
 	if v.hosts[p.Node][p.Network]--; v.hosts[p.Node][p.Network] == 0 {
 		delete(v.hosts[p.Node], p.Network)
 	}
@@ -657,5 +651,5 @@ func (v *View) IsEmpty() bool { return len(v.nodes) == 0 && len(v.networks) == 0
 
 // PortAt is the port that has an address in a network.
 func (v *View) PortAt(network string, a netip.Addr) (model.Port, bool) {
-	return v.Port(v.owners[network][a].name())
+	return v.Port(v.index.get(addressOf(network, a)).name())
 }

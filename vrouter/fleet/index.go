@@ -1,0 +1,137 @@
+package fleet
+
+import (
+	"hash/maphash"
+	"iter"
+	"math/bits"
+	"net/netip"
+	"slices"
+
+	"windtunnel/vrouter/model"
+)
+
+// index finds ports by their keys. No two of its ports have a common key. It is a hash table with linear probing, whose slots
+// store no keys, since the ports have them. A map that stores the keys takes three times the memory.
+type index struct {
+	slots      []*storedPort // nil: the slot is empty, or its port was removed
+	tags       []uint8       // of each slot: 8 bits of the hash of its key, or a constant below
+	keys, used int           // number of slots with a port; number of slots that are not empty
+}
+
+// Tags of slots without a port. A search ends at an empty slot.
+const (
+	tagEmpty uint8 = iota
+	tagRemoved
+	firstTag
+)
+
+// indexKey is a MAC or an address in a network.
+type indexKey struct {
+	network string
+	isMAC   bool
+	mac     model.MAC
+	address netip.Addr
+}
+
+func macOf(network string, m model.MAC) indexKey {
+	return indexKey{network: network, isMAC: true, mac: m}
+}
+
+func addressOf(network string, a netip.Addr) indexKey { return indexKey{network: network, address: a} }
+
+// keys iterates over the keys of a port, without duplicates. The first is that of the MAC.
+func (p *storedPort) keys() iter.Seq[indexKey] {
+	return func(yield func(indexKey) bool) {
+		if !yield(macOf(p.Network, p.MAC)) {
+			return
+		}
+		all := p.Addresses()
+		for i, a := range all {
+			if !slices.Contains(all[:i], a) && !yield(addressOf(p.Network, a)) {
+				return
+			}
+		}
+	}
+}
+
+func (p *storedPort) has(k indexKey) bool {
+	if k.isMAC {
+		return p.Network == k.network && p.MAC == k.mac
+	}
+	return p.Network == k.network && slices.Contains(p.Addresses(), k.address)
+}
+
+var indexSeed = maphash.MakeSeed()
+
+// search returns the tag of a key, and the first slot that can have the key. The others follow, up to an empty slot.
+func (x *index) search(k indexKey) (tag uint8, first int) {
+	hash := maphash.Comparable(indexSeed, struct { // indexKey contains a pointer, so it would have to be on the heap
+		network string
+		mac     model.MAC
+		address [16]byte
+	}{k.network, k.mac, k.address.As16()})
+	at, _ := bits.Mul64(hash, uint64(len(x.slots)))
+	return max(uint8(hash), firstTag), int(at)
+}
+
+func (x *index) next(slot int) int {
+	if slot++; slot == len(x.slots) {
+		return 0
+	}
+	return slot
+}
+
+// get returns the port that has a key; nil: there is none.
+func (x *index) get(k indexKey) *storedPort {
+	if x.keys == 0 {
+		return nil
+	}
+	tag, i := x.search(k)
+	for ; x.tags[i] != tagEmpty; i = x.next(i) {
+		if x.tags[i] == tag && x.slots[i].has(k) {
+			return x.slots[i]
+		}
+	}
+	return nil
+}
+
+// add adds a port. The index must not have another port with one of its keys.
+func (x *index) add(p *storedPort) {
+	x.grow(1 + len(p.Addresses()))
+	for k := range p.keys() {
+		tag, i := x.search(k)
+		for x.tags[i] != tagEmpty {
+			i = x.next(i)
+		}
+		x.tags[i], x.slots[i] = tag, p
+		x.keys++
+		x.used++
+	}
+}
+
+// remove removes a port that the index has.
+func (x *index) remove(p *storedPort) {
+	for k := range p.keys() {
+		for _, i := x.search(k); x.tags[i] != tagEmpty; i = x.next(i) {
+			if x.slots[i] == p { // this slot can be that of another key of p
+				x.tags[i], x.slots[i] = tagRemoved, nil
+				x.keys--
+			}
+		}
+	}
+}
+
+// grow makes room for more keys.
+func (x *index) grow(more int) {
+	if x.used+more <= len(x.slots)/8*7 {
+		return
+	}
+	was := x.slots
+	size := (x.keys+more)/2*3 + 16
+	*x = index{slots: make([]*storedPort, size), tags: make([]uint8, size)}
+	for _, p := range was {
+		if p != nil && x.get(macOf(p.Network, p.MAC)) != p {
+			x.add(p)
+		}
+	}
+}
