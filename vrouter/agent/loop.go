@@ -270,17 +270,20 @@ func (a *agent) passFlows(watch datapath.FlowWatch) int {
 	return n
 }
 
-// freeMemory returns memory to the system after a change of the desired state, or if the heap
+// freeMemory returns memory to the system after a change of the desired state, or if the heap with its free pages
 // has grown by 1/memoryShare: a check for drift temporarily needs a copy of the tables.
 // freeMemory runs between changes, because a garbage collection takes time.
 func (a *agent) freeMemory() {
 	var m runtime.MemStats
-	if runtime.ReadMemStats(&m); a.freedAt == a.reconciler.Generation && m.HeapAlloc <= a.heap+a.heap/memoryShare {
+	if runtime.ReadMemStats(&m); a.freedAt == a.reconciler.Generation && held(&m) <= a.heap+a.heap/memoryShare {
 		return
 	}
 	a.freedAt = a.reconciler.Generation
 	runtime.GC() // the store's page pool (sync.Pool) needs two collections
 	debug.FreeOSMemory()
 	runtime.ReadMemStats(&m)
-	a.heap = m.HeapAlloc
+	a.heap = held(&m)
 }
+
+// held returns the part of the heap that is not returned to the system.
+func held(m *runtime.MemStats) uint64 { return m.HeapSys - m.HeapReleased }

@@ -49,7 +49,7 @@ func (s State) Slice(node string) Slice {
 // whose routes these import, but of these networks all ports, on all nodes, all routes and all
 // gateways.
 func (s State) Around(node string) State {
-	here := map[string]bool{}
+	here, count := map[string]bool{}, 0
 	for i := range s.Ports {
 		if p := &s.Ports[i]; p.Node == node {
 			here[p.Network] = true
@@ -59,7 +59,12 @@ func (s State) Around(node string) State {
 	all := s
 	s.Networks = keep(all.Networks, func(n Network) bool { return here[n.Name] })
 	s.Routes = keep(all.Routes, func(r Route) bool { return here[r.Network] })
-	s.Ports, s.Gateways = nil, nil
+	for i := range all.Ports {
+		if here[all.Ports[i].Network] {
+			count++
+		}
+	}
+	s.Ports, s.Gateways = make([]Port, 0, count), nil
 	for i := range all.Ports { // keep would first copy all ports, which are many
 		if p := &all.Ports[i]; here[p.Network] {
 			s.Ports = append(s.Ports, *p)
