@@ -269,7 +269,7 @@ func TestCNIUnderLoadAndKillsLeaksNothing(t *testing.T) {
 	}
 	// As a runtime does: what failed is tried again.
 	patiently := func(what string, do func() error) {
-		deadline := time.Now().Add(60 * time.Second)
+		deadline := time.Now().Add(60 * patience * time.Second)
 		for {
 			err := do()
 			if err == nil {
