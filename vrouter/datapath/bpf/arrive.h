@@ -70,7 +70,8 @@ static __always_inline int to_vif(struct __sk_buff *skb, const struct nexthop *n
 		a->vif = nh->vif;
 		return verdict;
 	}
-	return forwarded(verdict, a->vrf, a->encap, 1, segments(skb), skb->len);
+	count_arrived(skb, a->vrf, a->encap);
+	return WENT(verdict, OUT_FORWARDED);
 }
 
 struct local_search {
@@ -124,8 +125,10 @@ static __always_inline int arrive_routed(struct __sk_buff *skb, struct arrival *
 
 		if (verdict < 0)
 			return verdict;
-		if (!verdict)
-			return forwarded(TC_ACT_REDIRECT, a->vrf, a->encap, 1, segments(skb), skb->len);
+		if (!verdict) {
+			count_arrived(skb, a->vrf, a->encap);
+			return WENT(TC_ACT_REDIRECT, OUT_FORWARDED);
+		}
 		id = verdict;
 	}
 	nh = nexthop_of(id);

@@ -35,16 +35,17 @@ static __always_inline void count_end(__u32 outcome)
 		c->count[outcome]++;
 }
 
-/* encap: enum encapsulation; ENCAP_NONE between two vifs of this node. */
-static __always_inline void count_vrf(__u32 vrf, __u32 encap, int received, __u32 packets, __u32 bytes)
+/* Counts packets of a VRF. encap: enum encapsulation; ENCAP_NONE between two vifs of this node. The verifier checks
+ * this function separately. */
+__noinline int count_vrf(__u32 vrf, __u32 encap, int received, __u32 packets, __u32 bytes)
 {
 	struct vrf_counters *s;
 
 	if (tracing || encap >= ENCAPS)
-		return;
+		return 0;
 	s = bpf_map_lookup_elem(&vrf_stats, &vrf);
 	if (!s)
-		return;
+		return 0;
 	if (received) {
 		s->rx_packets[encap] += packets;
 		s->rx_bytes[encap] += bytes;
@@ -52,42 +53,44 @@ static __always_inline void count_vrf(__u32 vrf, __u32 encap, int received, __u3
 		s->tx_packets[encap] += packets;
 		s->tx_bytes[encap] += bytes;
 	}
+	return 0;
 }
 
-/* The end of a forwarded frame: counts it in its VRF. action: a tc action, or a negative drop
- * reason. Other arguments are count_vrf()'s. Returns the verdict. */
-static __always_inline int forwarded(int action, __u32 vrf, __u32 encap, int received, __u32 packets, __u32 bytes)
+/* The end of a frame that a workload of a VRF sent: counts it. action: a tc action, or a negative drop reason. Other
+ * arguments are count_vrf()'s. Returns the verdict. */
+static __always_inline int forwarded(int action, __u32 vrf, __u32 encap, __u32 packets, __u32 bytes)
 {
 	if (action < 0)
 		return action;
-	count_vrf(vrf, encap, received, packets, bytes);
+	count_vrf(vrf, encap, 0, packets, bytes);
 	return WENT(action, OUT_FORWARDED);
 }
 
-/* Returns a superpacket's bytes on the wire, with the headers of each segment, and in the upper 32 bits its
- * segments. A superpacket of a virtual machine has no number of segments, nor has one after bpf_skb_adjust_room()
- * (bpf_skb_net_shrink() in net/core/filter.c). The segments of an IPv6 superpacket above 64 KiB lack its extension
- * header. The verifier checks this function separately. */
+/* Returns two numbers: in the lower 32 bits a superpacket's bytes on the wire, with the headers of each segment, and in
+ * the upper 32 bits the number of its segments. gso_segs is 0 in a superpacket of a virtual machine, and after
+ * bpf_skb_adjust_room() (bpf_skb_net_shrink() in net/core/filter.c). An IPv6 superpacket above 64 KiB has an extension
+ * header that its segments lack. The verifier checks this function separately. */
 __noinline __u64 on_the_wire(struct __sk_buff *skb)
 {
 	__u32 headers = ETH_HLEN, segments = skb->gso_segs, size = skb->gso_size;
-	struct ipv6hdr ip; /* or the first bytes of an IPv4 packet */
-	__u8 protocol, b = 0; /* b: length of the TCP header */
+	__u8 protocol = 0, b = 0; /* b: version and length of the IP header, then length of the TCP header */
 	__u32 extra = 0;
 
-	if (bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof(ip)))
+	if (bpf_skb_load_bytes(skb, ETH_HLEN, &b, 1))
 		return 1ull << 32 | skb->len;
-	if (ip.version == 6) {
-		headers += sizeof(ip);
-		protocol = ip.nexthdr;
+	/* Single bytes, because the stacks of all calls together have 512 bytes. */
+	if (b >> 4 == 6) {
+		bpf_skb_load_bytes(skb, ETH_HLEN + offsetof(struct ipv6hdr, nexthdr), &protocol, 1);
+		headers += sizeof(struct ipv6hdr);
 		if (protocol == IPPROTO_HOPOPTS) { /* see jumbo.h */
 			protocol = IPPROTO_TCP;
 			extra = JUMBO_LENGTH;
 		}
 	} else {
-		headers += (*(__u8 *)&ip & 0xf) * 4;
-		protocol = ((struct iphdr *)&ip)->protocol;
+		bpf_skb_load_bytes(skb, ETH_HLEN + offsetof(struct iphdr, protocol), &protocol, 1);
+		headers += (b & 0xf) * 4;
 	}
+	b = 0;
 	if (protocol != IPPROTO_TCP)
 		headers += sizeof(struct udphdr);
 	else if (!bpf_skb_load_bytes(skb, headers + extra + TCP_LENGTH_AT, &b, 1))
@@ -97,7 +100,7 @@ __noinline __u64 on_the_wire(struct __sk_buff *skb)
 	return (__u64)segments << 32 | (skb->len - extra + (segments - 1) * headers);
 }
 
-/* Returns a packet's bytes on the wire, and in the upper 32 bits the number of packets. */
+/* Returns a packet's bytes on the wire in the lower 32 bits, and the number of packets on the wire in the upper 32 bits. */
 static __always_inline __u64 wire_of(struct __sk_buff *skb)
 {
 	__u64 wire = 1ull << 32 | skb->len;
@@ -108,13 +111,20 @@ static __always_inline __u64 wire_of(struct __sk_buff *skb)
 	return wire;
 }
 
-/* Packets on the wire that an skb stands for. */
+/* Returns the number of packets on the wire. */
 static __always_inline __u32 segments(struct __sk_buff *skb)
 {
 	return wire_of(skb) >> 32;
 }
 
-/* Counts the packet in hand at a vif. The verifier checks this function separately. */
+/* Counts a frame from the fabric in its VRF. In a function of its own it needs no stack of fabric_tc. The verifier
+ * checks this function separately. */
+__noinline int count_arrived(struct __sk_buff *skb, __u32 vrf, __u32 encap)
+{
+	return count_vrf(vrf, encap, 1, segments(skb), skb->len);
+}
+
+/* Counts a packet at a vif. The verifier checks this function separately. */
 __noinline int count_vif(struct __sk_buff *skb, __u32 id, int to_workload)
 {
 	__u32 packets = segments(skb), bytes = skb->len;

@@ -296,18 +296,18 @@ static __always_inline int send_routed(struct __sk_buff *skb, const struct vif *
 	bytes = skb->len;
 	if (nh->encap == ENCAP_TRANSLATED) {
 		verdict = send_translated(skb, id, v->vrf, hash_of(skb, f));
-		return forwarded(verdict, v->vrf, ENCAP_TRANSLATED, 0, packets, bytes);
+		return forwarded(verdict, v->vrf, ENCAP_TRANSLATED, packets, bytes);
 	}
 	verdict = skb->mark == CUT_MARK ? GO_ON : lower_ttl(skb, f); /* the superpacket's was lowered */
 	if (verdict < 0)
 		return verdict;
 	if (nh->type == NH_ENCAP) {
 		verdict = deliver(skb, nh, 1, f->eth.h_proto, 0);
-		return forwarded(verdict, v->vrf, ENCAP_NONE, 0, packets, bytes);
+		return forwarded(verdict, v->vrf, ENCAP_NONE, packets, bytes);
 	}
 	if (nh->encap == ENCAP_DIRECT) {
 		verdict = send_direct(skb, nh, LABEL_MAC, label, nh->paths > 1 ? hash_of(skb, f) : 0);
-		return forwarded(verdict, v->vrf, ENCAP_DIRECT, 0, packets, bytes);
+		return forwarded(verdict, v->vrf, ENCAP_DIRECT, packets, bytes);
 	}
 	if (v->flags & VIF_F_FLOATING && nh->flags & NH_F_NAT) {
 		verdict = from_service_slowly(skb, v->id, NH_F_NAT);
@@ -392,14 +392,14 @@ __noinline int send_bridged(struct __sk_buff *skb, const struct vif *v, struct f
 
 		/* The other nodes send to LABEL_MAC. So switches learn it from frames of this node. */
 		verdict = send_direct(skb, nh, v->flags & VIF_F_L3 ? BRIDGED_MAC : LABEL_MAC, v->vrf, nh->paths > 1 ? hash_of(skb, f) : 0);
-		return forwarded(verdict, v->vrf, ENCAP_DIRECT, 0, packets, bytes);
+		return forwarded(verdict, v->vrf, ENCAP_DIRECT, packets, bytes);
 	}
 	if (nh->type == NH_TUNNEL) {
 		f->in.ethernet = 1;
 		return into_tunnel(skb, v, nh, id, label, f, 1);
 	}
 	verdict = deliver(skb, nh, 0, 0, !f->in.is_ip);
-	return forwarded(verdict, v->vrf, ENCAP_NONE, 0, segments(skb), skb->len);
+	return forwarded(verdict, v->vrf, ENCAP_NONE, segments(skb), skb->len);
 }
 
 /* Returns 1 for packets from the UDP port of a DHCP server (RFC 2131, RFC 8415), and for packets
