@@ -56,7 +56,7 @@ const netkitOption = "CONFIG_NETKIT=y"
 func TestNetkitDevicesCarryTraffic(t *testing.T) {
 	must.Long(t)
 	if !kerneltest.In() {
-		kerneltest.Run(t, kerneltest.Guest{Option: netkitOption, Seconds: 900, Megabyte: 2048, Modules: bedModules, Program: program})
+		kerneltest.Run(t, kerneltest.Guest{Option: netkitOption, Counted: true, Seconds: 900, Megabyte: 2048, Modules: bedModules, Program: program})
 		return
 	}
 	if _, err := netdev.ChooseDevice(config.Netkit); err != nil {
@@ -141,7 +141,7 @@ func TestOtherTestsPassWithNetkitDevices(t *testing.T) {
 		t.Skip("takes minutes; set VROUTER_GUEST_TESTS to a pattern of tests")
 	}
 	kerneltest.Run(t, kerneltest.Guest{
-		Option: netkitOption, Seconds: 7000, Megabyte: 4096, Modules: slices.Concat(guestModules, accessModules), Program: program, Tests: tests,
+		Option: netkitOption, Counted: true, Seconds: 7000, Megabyte: 4096, Modules: slices.Concat(guestModules, accessModules), Program: program, Tests: tests,
 		Programs: []string{
 			"ip", "bridge", "ethtool", "ping", "traceroute", "tcpdump", "setpriv", "sysctl", "cat", "busybox",
 			"iptables", "ip6tables", "iptables-restore", "ip6tables-restore", built(t, portmap), built(t, cnitool),
@@ -219,7 +219,7 @@ func netkitTraffic(t *testing.T, b *bed, encap model.Encapsulation, forwarding m
 func TestPacketsOfNetkitDevicesPassNoQueue(t *testing.T) {
 	must.Long(t)
 	if !kerneltest.In() {
-		kerneltest.Run(t, kerneltest.Guest{Option: netkitOption, Seconds: 600, Megabyte: 2048, Modules: bedModules, Program: program})
+		kerneltest.Run(t, kerneltest.Guest{Option: netkitOption, Counted: true, Seconds: 600, Megabyte: 2048, Modules: bedModules, Program: program})
 		return
 	}
 	if _, err := netdev.ChooseDevice(config.Netkit); err != nil {
@@ -249,7 +249,7 @@ func TestPacketsOfNetkitDevicesPassNoQueue(t *testing.T) {
 			queued := countQueued(t, func() { send(packets) })
 			var programs []string
 			for name, after := range programStats(t) {
-				if runs := after.RunCount - before[name].RunCount; runs > packets/10 { // not those of other packets
+				if runs := after.RunCount - before[name].RunCount; runs > packets/10 { // without programs that ran for other packets only
 					programs = append(programs, fmt.Sprintf("%s ran %d times with %d instructions each", name, runs, (after.Runtime-before[name].Runtime)/kerneltest.Instruction/time.Duration(runs)))
 				}
 			}
@@ -295,9 +295,9 @@ func datagrams(t *testing.T, from, to netns.NsHandle, address netip.Addr) (send 
 	}
 }
 
-// instructions returns how many instructions a datagram of one byte takes, from the system call that sends it to the one
-// that receives it: the least of several rounds, because other programs of the guest are counted too. Go's runtime does
-// not know of the system calls, so its monitor thread, which watches them, sleeps.
+// instructions returns the number of instructions for a datagram of one byte: the system call that sends it, its way,
+// and the system call that receives it. It is the minimum of several rounds, because the clock counts the instructions of
+// all programs. With RawSyscall, Go's monitor thread does not watch the system calls, which would take instructions too.
 func instructions(t *testing.T, from, to netns.NsHandle, address netip.Addr) float64 {
 	t.Helper()
 	socket := func(ns netns.NsHandle, connect func(fd int, a unix.Sockaddr) error) (fd int) {
@@ -312,7 +312,7 @@ func instructions(t *testing.T, from, to netns.NsHandle, address netip.Addr) flo
 	receiver, sender := socket(to, unix.Bind), socket(from, unix.Connect)
 	defer unix.Close(receiver)
 	defer unix.Close(sender)
-	must.Succeed(t, os.WriteFile(bpfStats, []byte("0"), 0o644)) // it takes instructions too
+	must.Succeed(t, os.WriteFile(bpfStats, []byte("0"), 0o644)) // counting runs takes instructions too
 	const packets = 200
 	least, buffer := math.Inf(1), uintptr(unsafe.Pointer(new(byte)))
 	for range 50 {
@@ -353,7 +353,7 @@ func countQueued(t *testing.T, f func()) map[string]int {
 // bpfStats is the file that lets the kernel count the runs of programs.
 const bpfStats = "/proc/sys/kernel/bpf_stats_enabled"
 
-// programStats returns how often the kernel has run the programs of each name, and for how long.
+// programStats returns the number of runs and the run time of the kernel's programs, by name.
 func programStats(t *testing.T) map[string]ebpf.ProgramStats {
 	t.Helper()
 	must.Succeed(t, os.WriteFile(bpfStats, []byte("1"), 0o644))

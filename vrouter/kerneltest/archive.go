@@ -133,7 +133,7 @@ func (g Guest) programs(t *testing.T) map[string]string {
 		case "iptables": // it loads a library for each match and target
 			plugins = "/usr/lib/*/xtables/*.so"
 		case "vtysh":
-			plugins = "/usr/lib/*/security/pam_permit.so"
+			plugins = "/lib/*/security/pam_permit.so"
 		}
 		for _, plugin := range must.Get(filepath.Glob(plugins))(t) {
 			files[plugin[1:]] = plugin

@@ -20,8 +20,8 @@ import (
 	"windtunnel/internal/setup"
 )
 
-// Instruction is the time that an instruction takes in a guest without cards, whatever else runs on the host. While
-// such a guest waits, its clock goes on to the next timer at once. A guest with cards has the host's time.
+// Instruction is the time by which each instruction advances the clock of a guest with Guest.Counted. The load of the host
+// does not change it. When all CPUs of the guest are idle, the clock jumps to the next timer.
 const Instruction = 2 * time.Nanosecond
 
 // Machine is a guest that runs.
@@ -51,7 +51,7 @@ func Start(t *testing.T, g Guest) *Machine {
 	command := []string{"timeout", fmt.Sprint(g.Seconds), qemu, "-nodefaults", "-no-user-config", "-nographic", "-no-reboot",
 		"-machine", "q35", "-accel", "tcg,thread=single", "-cpu", "max", "-smp", "2", "-m", fmt.Sprint(g.Megabyte), "-serial", "stdio", "-kernel", m.kernel, "-initrd", initrd,
 		"-append", "console=ttyS0 quiet panic=-1 net.ifnames=0 " + g.Parameters + " -- -test.v -test.run=" + m.tests}
-	if len(g.Cards) == 0 { // no program of the host waits for the guest
+	if g.Counted {
 		command = append(command, "-icount", "shift=1,sleep=off")
 	}
 	for i, c := range g.Cards {
