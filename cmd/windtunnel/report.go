@@ -201,8 +201,8 @@ func (s *runner) report() error {
 	return err
 }
 
-// reportDir returns the directory of the run's report: --out, or out/RUN. A new run has no ID yet:
-// its directory is out.
+// reportDir returns the directory of the run's report: --out, or out/RUN. Before the run has an ID,
+// it returns out.
 func (s *runner) reportDir() string {
 	return cmp.Or(s.options.out, filepath.Join("out", s.run.ID))
 }

@@ -14,11 +14,12 @@ import (
 // state.
 //
 // Each scenario's slices are regressed, in logarithms, on the distance and the
-// steal at that time. A trial's figures are means over its slices. So they
-// are multiplied by the mean of the adjusted slices, and divided by the mean of the measured ones. Steal and changes of the distance no longer
-// discard a trial: their gates become flags. The distance is that of most trials
-// that count then. The regression leaves out trials that failed other gates, and
-// their figures do not change. Adjust returns new samples and does not change the
+// steal at that time. A trial's figures are means over its slices. So Adjust
+// multiplies each figure by the mean of the adjusted slices, and divides it by
+// the mean of the measured slices. Steal and changes of the distance no longer
+// discard a trial: their gates become flags. All figures are adjusted to the
+// distance of most trials that then count. Trials that failed other gates are not
+// part of the regression, and their figures do not change. Adjust returns new samples and does not change the
 // given ones.
 func Adjust(samples []sample.Sample, choice Choice) []sample.Sample {
 	adjusted := slices.Clone(samples)
@@ -86,7 +87,7 @@ func adjust(trials []*sample.Sample, to float64) {
 			x = append(x, p.covariates)
 		}
 	}
-	var levels [3][]float64 // adjusted logarithms, one for each slice of all trials
+	var levels [3][]float64 // logarithms of the adjusted values of all slices
 	for k := range levels {
 		var y []float64
 		for _, part := range parts {
@@ -114,7 +115,8 @@ func adjust(trials []*sample.Sample, to float64) {
 	}
 }
 
-// means has sums over slices: of the rate, of the sender's CPU and of the receiver's CPU, each times the slice's length.
+// means computes means over slices. sums has the rate, the sender's CPU and the receiver's CPU, each multiplied by the
+// slice's length and added up.
 type means struct {
 	seconds float64
 	sums    [3]float64

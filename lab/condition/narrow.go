@@ -54,9 +54,8 @@ func Narrow(ms sample.Metrics, slices []sample.Point) {
 		quotient(kept.sender/kept.seconds, ms[sample.SenderCPU]), quotient(kept.receiver/kept.seconds, ms[sample.ReceiverCPU]))
 }
 
-// Scale multiplies a trial's rates by bits, and the CPU figures of each node by
-// its factor. It does not change transactions beside a load, because the bits are those of the load, nor transactions with
-// a fixed pace.
+// Scale multiplies a trial's rates by bits, the sender's CPU figures by sender, and the receiver's by receiver. It
+// does not change transactions with a fixed pace, nor transactions beside a load, because bits is the factor of the load.
 func Scale(ms sample.Metrics, bits, sender, receiver float64) {
 	scale(ms, bits, sample.Throughput, sample.HostThroughput, sample.SenderThroughput, sample.ReceiverThroughput, sample.ForwardThroughput, sample.ReverseThroughput,
 		sample.LoadThroughput, sample.DatagramsSent, sample.DatagramsReceived, sample.PacketsPerSecond, sample.FabricBits, sample.FabricGoodput)

@@ -206,9 +206,9 @@ func TestAScenarioWithTrialsOnlyAtAnotherDistanceHasRun(t *testing.T) {
 			samples = append(samples, s)
 		}
 	}
-	const want = "raw/stream has no trial that counts at this CPU distance, but 6 trials at another"
+	const want = "raw/stream has no trial that counts at this CPU distance, but 6 trials at another distance"
 	expectNote(t, report.Build(run, plan, samples), "the step the raw has no figures ("+want+")")
-	// A failed attempt has no distance. It is not the reason.
+	// A failed attempt has no CPU distance, and must not be given as the reason.
 	samples = append(samples, sample.Sample{Scenario: "raw/stream", Block: 6, Failure: &sample.Failure{Kind: sample.ToolHung}})
 	r := report.Build(run, plan, samples)
 	expectNote(t, r, "the step the raw has no figures ("+want+")")

@@ -7,8 +7,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Jackknife has the standard error of an estimate, computed from leave-one-out estimates: the estimate again, once
-// without each block.
+// Jackknife has the standard error of an estimate. It is computed from leave-one-out estimates: each is the estimate
+// without one of the blocks.
 type Jackknife struct {
 	StandardError float64
 	t             distuv.StudentsT
@@ -36,9 +36,9 @@ func (j Jackknife) P(estimate float64) float64 {
 	return 2 * j.t.Survival(math.Abs(estimate)/j.StandardError)
 }
 
-// WidenedRatio returns e, a ratio, with a wider interval. It is for values that share the error of a regression: the
-// interval then contains the jackknife's interval, and P is at least p, the jackknife's p-value. leaveOneOut has the
-// ratio without each block, from a regression without the block.
+// WidenedRatio returns the ratio e with an interval that also contains the jackknife's interval, and p, the jackknife's
+// p-value. The P of widened is at least p. Use it for values that share the error of one regression. Each element
+// of leaveOneOut is the ratio without one block, from a regression without this block.
 func (e Estimate) WidenedRatio(leaveOneOut []float64, level float64) (widened Estimate, p float64) {
 	logs := make([]float64, len(leaveOneOut))
 	for i, r := range leaveOneOut {

@@ -12,7 +12,7 @@ import (
 type Vocabulary struct {
 	Systems []string
 	Tools   []string
-	MTUs    map[string]int // by system: the smallest MTU of a fabric on which its endpoints can have IPv6 addresses
+	MTUs    map[string]int // by system: the smallest MTU of a fabric on which the system works
 }
 
 // ExpandOptions override settings of a suite file. The zero value changes nothing.
@@ -335,7 +335,8 @@ func (x *expansion) checkCell(e at[scenarioSpec], c cell) {
 	}
 }
 
-// checkMTU reports the system that needs the largest MTU, if the fabric's is smaller.
+// checkMTU reports an error if a fabric's MTU is too small for a system. The error names the system that needs the
+// largest MTU.
 func (x *expansion) checkMTU(e at[scenarioSpec], systems []string, f named[fabricSpec]) {
 	least := x.opts.Vocabulary.MTUs
 	most := slices.MaxFunc(systems, func(a, b string) int { return cmp.Compare(least[a], least[b]) })

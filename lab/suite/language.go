@@ -152,7 +152,7 @@ const (
 	mostLinkLoss   = 0.1
 	mostPace       = 1e7  // requests per second
 	leastNumbered  = 16   // bytes of a datagram with a number
-	LeastMTU       = 1280 // of IPv6 (RFC 8200, section 5): nodes and endpoints have IPv6 addresses
+	LeastMTU       = 1280 // smallest MTU of IPv6 (RFC 8200, section 5): nodes and endpoints have IPv6 addresses
 	mostMTU        = 65535
 	leastDuration  = 100 * time.Millisecond
 	leastChange    = 10 * time.Millisecond // between changes
@@ -215,7 +215,7 @@ var fabricKeys = mapping[fabricSpec]{
 	places: func(t *fabricSpec) *positions { return &t.keys },
 	fields: []field[fabricSpec]{
 		setOr("kind", choice(Wire, Veth, Existing), func(f *fabricSpec) *FabricKind { return &f.Kind }, Wire, "wire: two NICs and a wire, with segmentation at the port, GRO at the receiver and backpressure. veth: a plain veth pair between two nodes. existing: the network that joins the hosts of --testbed. With --testbed every fabric is an existing network."),
-		setOr("mtu", number(LeastMTU, mostMTU), func(f *fabricSpec) *int { return &f.MTU }, defaultMTU, "MTU of the nodes' fabric devices, in bytes. Nodes and endpoints have IPv6 addresses, so 1280 is the least. A tunnel needs its headers in addition: vxlan needs 1330."),
+		setOr("mtu", number(LeastMTU, mostMTU), func(f *fabricSpec) *int { return &f.MTU }, defaultMTU, "MTU of the nodes' fabric devices, in bytes. Nodes and endpoints have IPv6 addresses, so 1280 is the least. A tunnel needs more, for its headers: vxlan needs 1330."),
 		setOr("offload", choice(profiles...), func(f *fabricSpec) *Offload { return &f.Offload }, OffloadTCP, "TCP that the NIC segments. none: nothing; tcp: plain TCP; tunnel: plain and tunnelled TCP. The lab sets it on dedicated devices of hosts, and restores the devices. On other devices, a scenario is skipped if its NICs have another profile. Default of kind existing: the current settings of the NICs."),
 		set("rx_checksum", choiceOr(defaultVerified, RxChecksumOuter, RxChecksumNone), func(f *fabricSpec) *RxChecksum { return &f.RxChecksum }, "TCP and UDP checksums that a NIC verifies on arrival. all: of each packet, also in tunnels. outer: the outermost one, unless it is 0. none: none. The receiver's CPU verifies the others. Needs a wire.").shows(defaultVerified),
 		setOr("rate", rate(mostRate), func(f *fabricSpec) *int64 { return &f.Rate }, 0, "Rate of each link on the wire, bits per second; 0 is as fast as the machine."),

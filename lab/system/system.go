@@ -47,7 +47,7 @@ type About struct {
 	// Overhead is the number of bytes of the headers that the system adds to a packet of the
 	// largest size. See MTU.
 	Overhead int
-	// LeastMTU is the smallest MTU of a fabric on which the system works. If it is 0, this is
+	// LeastMTU is the smallest MTU of a fabric on which the system works. 0 means the sum of
 	// suite.LeastMTU, which IPv6 needs, and Overhead.
 	LeastMTU int
 	// AddedBytes is the number of bytes that the system adds to each data packet, by IP

@@ -136,8 +136,8 @@ func (v *snapshot) portAt(network string, ip netip.Addr) *model.Port {
 	return nil
 }
 
-// receivers returns the ports to which a packet can go, if a workload of the network sends it to the address. These are
-// the port with the address, or the next hops of the static route to the address.
+// receivers returns the ports that can receive a packet from a workload of the network to the address: the port with
+// the address, or the next hops of the static route to the address.
 func (v *snapshot) receivers(network string, ip netip.Addr) (all []*model.Port) {
 	s, best := v.want.State, model.Route{}
 	for _, name := range append([]string{network}, model.Leaks(s.Networks)[network]...) {
@@ -199,8 +199,8 @@ func (v *snapshot) deniedHere(p *model.Port, o opening) string {
 	return ""
 }
 
-// deniedThere describes the policy by which the receiver's node drops a packet of a port; "": it does not drop the
-// packet. end is the result of farEnd for the packet. The receiver's flows are unknown here.
+// deniedThere describes the policy by which the receiver's node drops a packet from port p; "": no policy drops it.
+// end is the result of farEnd for the packet. This node does not know the flows of the receiver's node.
 func (v *snapshot) deniedThere(p *model.Port, o opening, end string) string {
 	all := slices.DeleteFunc(v.receivers(p.Network, o.destination), func(to *model.Port) bool { return end != "node "+to.Node })
 	for _, to := range all {

@@ -102,8 +102,8 @@ func TestADenialInAnotherNetwork(t *testing.T) {
 	must.Equal(t, "", denied())
 }
 
-// The policy of a static route's next hop denies the packet. With several next hops, only those on the node to which
-// the packet goes count.
+// A policy at the next hop of a static route denies the packet. If the route has several next hops, only those on the
+// receiving node count.
 func TestADenialBehindAStaticRoute(t *testing.T) {
 	t.Parallel()
 	address, prefix := netip.MustParseAddr, netip.MustParsePrefix

@@ -270,8 +270,8 @@ func (a *agent) passFlows(watch datapath.FlowWatch) int {
 	return n
 }
 
-// freeMemory returns memory to the system after a change of the desired state, or if the heap with its free pages
-// has grown by 1/memoryShare: a check for drift temporarily needs a copy of the tables.
+// freeMemory returns memory to the system after a change of the desired state. It also does so if the heap, including
+// its free pages, has grown by 1/memoryShare, as after a check for drift, which needs a copy of the tables.
 // freeMemory runs between changes, because a garbage collection takes time.
 func (a *agent) freeMemory() {
 	var m runtime.MemStats
@@ -285,5 +285,5 @@ func (a *agent) freeMemory() {
 	a.heap = held(&m)
 }
 
-// held returns the part of the heap that is not returned to the system.
+// held returns the bytes of the heap, including its free pages, without the pages that were returned to the system.
 func held(m *runtime.MemStats) uint64 { return m.HeapSys - m.HeapReleased }

@@ -284,7 +284,7 @@ func TestARefusedStartDoesNotDisturbTheRunningAgent(t *testing.T) {
 }
 
 // TestASocketStaysWithItsProgram checks that an agent does not start on the socket of another program, and does not
-// delete the socket. A removal over such a socket must not change the other node.
+// delete the socket. `vrouter remove` for node a must not change node b, whose agent listens on the socket.
 func TestASocketStaysWithItsProgram(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, nil)
@@ -300,7 +300,7 @@ func TestASocketStaysWithItsProgram(t *testing.T) {
 	defer theirs.Close()
 	for _, socket := range []string{a.config.Socket, foreign} {
 		wrong.Socket = socket
-		must.Fail(t, Run(t.Context(), wrong, Options{}), socket, "a program already listens on it", "set another path with socket")
+		must.Fail(t, Run(t.Context(), wrong, Options{}), socket, "another program listens on this socket", "set another path in the key socket")
 		must.Succeed(t, connect(socket))
 	}
 	removed(t, wrong)

@@ -83,9 +83,9 @@ func IsPresent(c config.Config) bool {
 	})
 }
 
-// Remove removes everything of a node. If the node's agent is running, the agent does
-// it, and Remove waits for timeout at most (0: no limit). Otherwise this process does it. It deletes an embedded store that other
-// nodes may use only if withStore is true.
+// Remove removes everything of a node. If the node's agent is running, Remove asks the agent, and
+// waits at most timeout for the answer (0: no limit). Otherwise this process removes everything. An embedded store,
+// which other nodes may use, is deleted only if withStore is true.
 func Remove(ctx context.Context, c config.Config, withStore bool, timeout time.Duration) error {
 	c = c.WithDefaults()
 	if err := c.Validate(); err != nil {
@@ -96,7 +96,7 @@ func Remove(ctx context.Context, c config.Config, withStore bool, timeout time.D
 	if errors.As(err, &held) {
 		if timeout > 0 {
 			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("its agent, process %s, did not answer within %s; it may be stopped or busy: see its log, wait longer with --timeout, or kill the process and retry", held.pid, timeout))
+			ctx, cancel = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("the agent (process %s) did not answer within %s; read its log, set a longer --timeout, or kill the process and retry", held.pid, timeout))
 			defer cancel()
 		}
 		l, err = removeRunning(ctx, c, withStore)

@@ -310,7 +310,7 @@ func TestNoLimitStaysOnADevice(t *testing.T) {
 }
 
 // TestRemovalDoesNotWaitForAHungAgent stops the process of an agent by a signal. The error of
-// Remove must name the process and a remedy.
+// Remove must contain the process number and a remedy.
 func TestRemovalDoesNotWaitForAHungAgent(t *testing.T) {
 	t.Parallel()
 	f := agenttest.NewFleet(t)
@@ -320,7 +320,7 @@ func TestRemovalDoesNotWaitForAHungAgent(t *testing.T) {
 	answers(t, &running{client: api.Dial(c.Socket)})
 	must.Succeed(t, cmd.Process.Signal(unix.SIGSTOP))
 	err := Remove(t.Context(), c, false, 200*time.Millisecond)
-	must.Fail(t, err, "remove node a: its agent, process ", "did not answer within 200ms", "--timeout", "kill the process and retry")
+	must.Fail(t, err, "remove node a: the agent (process ", "did not answer within 200ms", "--timeout", "kill the process and retry")
 	killed(t, cmd)
 }
 

@@ -114,7 +114,7 @@ func listenUnix(path string) (net.Listener, error) {
 }
 
 // errListening is the error for a socket path on which a program already listens.
-var errListening = errors.New("a program already listens on it; set another path with socket in the node's configuration, or stop the program")
+var errListening = errors.New("another program listens on this socket; stop the program, or set another path in the key socket of the node's configuration")
 
 // removeDeadSocket deletes the socket file of a killed agent. It returns an error if the path is another kind of file,
 // or if a program listens on the socket.

@@ -158,8 +158,8 @@ func TestAnInvalidAnswerIsQuoted(t *testing.T) {
 		want   string
 	}{
 		"an old agent":        {404, "404 page not found\n", "the agent answered GET /v1/status with 404 Not Found: 404 page not found; agent and command may have different versions"},
-		"an older agent":      {400, `{"error": "read the request: unknown field \"node\""}`, `read the request: unknown field "node"; the agent has another version than this command: restart the agent with this version of vrouter, and retry`},
-		"an agent without it": {404, `{"error": "the API has no GET /v1/status"}`, "the API has no GET /v1/status; the agent has another version"},
+		"an older agent":      {400, `{"error": "read the request: unknown field \"node\""}`, `read the request: unknown field "node"; this command and the agent have different versions: restart the agent with the version of this command, and retry`},
+		"an agent without it": {404, `{"error": "the API has no GET /v1/status"}`, "the API has no GET /v1/status; this command and the agent have different versions"},
 		"not JSON":            {200, "<html>", "read the agent's answer to GET /v1/status: invalid character"},
 		"cut short":           {200, `{"node": "a`, "unexpected EOF"},
 		"a field of its own":  {200, `{"node": 7}`, "cannot unmarshal number"},

@@ -58,7 +58,7 @@ func refusal(r *http.Response) error {
 	}
 	if json.Unmarshal(text, &body) == nil && body.Error != "" {
 		if strings.HasPrefix(body.Error, "read the request: unknown field ") || strings.HasPrefix(body.Error, "the API has no ") {
-			body.Error += "; the agent has another version than this command: restart the agent with this version of vrouter, and retry"
+			body.Error += "; this command and the agent have different versions: restart the agent with the version of this command, and retry"
 		}
 		return &Error{Status: r.StatusCode, Text: body.Error}
 	}

@@ -152,7 +152,8 @@ func BenchmarkCopy(b *testing.B) {
 	}
 }
 
-// The time of an agent to change a network in etcd with 100,000 ports. Another tenant's network has the same addresses.
+// BenchmarkUpdateNetwork measures how long an agent takes to change a network. The store is etcd with 100,000 ports. A network of
+// another tenant has the same addresses.
 func BenchmarkUpdateNetwork(b *testing.B) {
 	c := storetest.Start(b, 1, nil)
 	nodes, _ := setting(b, scaleVariable, 1000)

@@ -10,12 +10,12 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// index finds ports by their keys. No two of its ports have a common key. It is a hash table with linear probing, whose slots
-// store no keys, since the ports have them. A map that stores the keys takes three times the memory.
+// index finds ports by MAC or address. Each key belongs to at most one port. It is a hash table with linear probing. Its
+// slots store no keys, because the ports have them: with keys, the table would need three times the memory.
 type index struct {
 	slots      []*storedPort // nil: the slot is empty, or its port was removed
-	tags       []uint8       // of each slot: 8 bits of the hash of its key, or a constant below
-	keys, used int           // number of slots with a port; number of slots that are not empty
+	tags       []uint8       // for each slot: 8 bits of the hash of its key, or tagEmpty or tagRemoved
+	keys, used int           // keys: slots with a port. used: these, and the slots whose port was removed
 }
 
 // Tags of slots without a port. A search ends at an empty slot.
@@ -39,7 +39,7 @@ func macOf(network string, m model.MAC) indexKey {
 
 func addressOf(network string, a netip.Addr) indexKey { return indexKey{network: network, address: a} }
 
-// keys iterates over the keys of a port, without duplicates. The first is that of the MAC.
+// keys iterates over the keys of a port, without duplicates: the MAC first, then the addresses.
 func (p *storedPort) keys() iter.Seq[indexKey] {
 	return func(yield func(indexKey) bool) {
 		if !yield(macOf(p.Network, p.MAC)) {
@@ -63,9 +63,9 @@ func (p *storedPort) has(k indexKey) bool {
 
 var indexSeed = maphash.MakeSeed()
 
-// search returns the tag of a key, and the first slot that can have the key. The others follow, up to an empty slot.
+// search returns the tag of a key, and the slot at which to begin the search. The search ends at an empty slot.
 func (x *index) search(k indexKey) (tag uint8, first int) {
-	hash := maphash.Comparable(indexSeed, struct { // indexKey contains a pointer, so it would have to be on the heap
+	hash := maphash.Comparable(indexSeed, struct { // an indexKey would be allocated on the heap, because its address contains a pointer
 		network string
 		mac     model.MAC
 		address [16]byte
@@ -113,7 +113,7 @@ func (x *index) add(p *storedPort) {
 func (x *index) remove(p *storedPort) {
 	for k := range p.keys() {
 		for _, i := x.search(k); x.tags[i] != tagEmpty; i = x.next(i) {
-			if x.slots[i] == p { // this slot can be that of another key of p
+			if x.slots[i] == p { // for any key of p
 				x.tags[i], x.slots[i] = tagRemoved, nil
 				x.keys--
 			}

@@ -88,11 +88,11 @@ func withElement[E any](all []E, e E, matches func(E) bool) []E {
 }
 
 // UpdateNetwork changes a network by calling change. It reads the ports of other networks only if
-// they can contradict the network's host ports; see View.overlapping.
+// these networks overlap with it and it has host ports; see View.overlapping.
 func (f *Fleet) UpdateNetwork(ctx context.Context, name string, change func(*model.Network) error) (made model.Network, err error) {
 	need := exactly(Need{Networks: []string{name}})
 	for {
-		var missed []string // networks whose ports must be read
+		var missed []string // networks whose ports the change needs, and which are not read yet
 		err = f.Change(ctx, need, func(v *View) (store.Commit, error) {
 			is, ok := v.networks[name]
 			if !ok {

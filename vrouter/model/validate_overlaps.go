@@ -84,8 +84,8 @@ func (v *validation) checkAccess() {
 	}
 }
 
-// checkHosts refuses two ports that connect a node (attach.host) to networks of different tenants, if the networks have
-// common addresses. Two networks with node_access are left to checkAccess.
+// checkHosts reports an error if two ports connect one node (attach.host) to networks of different tenants, and these
+// networks overlap. checkAccess does the same for two networks with node_access.
 func (v *validation) checkHosts() {
 	hosts := map[string][]*Port{} // ports with attach.host, by node
 	for i := range v.s.Ports {
@@ -103,7 +103,7 @@ func (v *validation) checkHosts() {
 	}
 }
 
-// Overlaps reports whether two networks have common addresses.
+// Overlaps reports whether the subnets of two networks have addresses in common.
 func (n Network) Overlaps(o Network) bool {
 	return slices.ContainsFunc(n.Subnets, func(s netip.Prefix) bool { return slices.ContainsFunc(o.Subnets, s.Overlaps) })
 }

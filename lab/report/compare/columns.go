@@ -18,7 +18,7 @@ type columns struct {
 	side    *Side
 	cells   map[string][]*sample.Sample // by scenario, in order of block
 	invalid map[string]map[string]int   // by scenario and reason: how many trials do not count
-	left    []*columns                  // of leaveOneOut: the run without each block
+	left    []*columns                  // for leaveOneOut: the run without the first block, without the second, …
 }
 
 func newColumns(s *Side) *columns {
@@ -43,8 +43,8 @@ func newColumns(s *Side) *columns {
 	return c
 }
 
-// leaveOneOut returns a figure of an adjusted run without each block, from figures that are adjusted without the
-// block. xs has the trials of the figure with all blocks. It returns nil if these are not adjusted.
+// leaveOneOut computes a figure once for each block, from the run without this block. The rest of the run is adjusted
+// anew. xs has the figure's trials in the whole run. leaveOneOut returns nil if the adjustment changes none of them.
 func (c *columns) leaveOneOut(xs []float64, trials func(*columns) []float64, figure func([]float64) float64) (list []float64) {
 	if !c.side.Run.Options.Adjusted {
 		return nil

@@ -397,7 +397,7 @@ func TestOneRunPerSideNeverDiffersByTheNoiseOfItsTrialsAlone(t *testing.T) {
 	}
 }
 
-// Most trials of an adjusted run are adjusted by the slope of one regression, so their spread does not show its error.
+// One regression adjusts most trials of this run. The spread of these trials does not contain the error of the regression.
 func TestTheAssumedSpreadOfAdjustedRunsContainsTheErrorOfTheRegression(t *testing.T) {
 	moved := func(m made) Side {
 		side := m.run()

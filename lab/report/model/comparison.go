@@ -16,9 +16,10 @@ type Comparison struct {
 	// Ratio within blocks; see stats.Ratio.
 	Ratio quantity.Interval `json:"ratio"`
 	// P is the two-sided p-value of the signed-rank test; nil with too few blocks.
-	// Ratio's interval is the inverse of this test. For figures that are adjusted to one state of the machine, P is
-	// at least the jackknife's p-value, and the interval contains the jackknife's interval. Adjusted is the p-value after the correction for all comparisons of the report
-	// (stats.Family, and stats.Holm for the jackknife).
+	// Ratio's interval is the inverse of this test. If the figures are adjusted to one state of the machine, P is the
+	// larger of the p-values of this test and of the jackknife, and the interval covers the intervals of both.
+	// Adjusted is P, corrected for the number of comparisons in the report (stats.Family, and stats.Holm for the
+	// jackknife).
 	P        *float64 `json:"p,omitempty"`
 	Adjusted *float64 `json:"p_adjusted,omitempty"`
 	// Effect is the matched-pairs rank-biserial correlation, −1…+1.

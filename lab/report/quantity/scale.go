@@ -65,8 +65,8 @@ func ScaleOfUnit(unit string, values ...float64) Scale {
 // decimal more. bounds is "" if there is only one trial.
 func (s Scale) Figure(iv Interval) (median, bounds string) { return s.figure(iv, s.decimals(iv)) }
 
-// Ratio prints a ratio like Figure. It adds decimals until a bound that differs from 1 does not read as 1, and until
-// no value reads as a limit from which it differs.
+// Ratio prints a ratio like Figure. It adds decimals until rounding changes no bound to 1, and no value to one
+// of limits.
 func Ratio(iv Interval, limits ...float64) (median, bounds string) {
 	s := Scale{By: 1}
 	d := s.decimals(iv)

@@ -162,7 +162,7 @@ func Lacks(s *model.Scenario) string {
 	case s.Skipped != "":
 		return "was skipped: " + strings.TrimSuffix(s.Skipped, ".")
 	case s.Elsewhere > 0:
-		return fmt.Sprintf("has no trial that counts at this CPU distance, but %s at another", phrase.Count(s.Elsewhere, "trial"))
+		return fmt.Sprintf("has no trial that counts at this CPU distance, but %s at another distance", phrase.Count(s.Elsewhere, "trial"))
 	}
 	return cmp.Or(Unmeasured(s), "has not run")
 }

@@ -22,7 +22,7 @@ type Judge struct {
 	Cells map[string]*figures.Cell
 	Rows  []model.Scenario                 // in the plan's order
 	pairs map[pair]*model.Comparison       // by Paired
-	left  map[int]map[string]*figures.Cell // cellsWithout of each block
+	left  map[int]map[string]*figures.Cell // by block: the result of cellsWithout
 	Doubt phrase.Lines                     // notes on gaps and doubts of this run
 }
 
@@ -31,7 +31,7 @@ type Source struct {
 	Run      sample.Run
 	Plan     suite.Plan
 	Measured []sample.Sample   // clean samples, not adjusted
-	Parts    [][]sample.Sample // clean samples by CPU distance; of a run with adjusted figures, one part with the adjusted samples
+	Parts    [][]sample.Sample // clean samples, one part for each CPU distance; if the figures are adjusted, one part with all of them
 	Blocks   int               // number of blocks with a trial
 	// Dirty maps each scenario to its metrics with a value that is not finite.
 	Dirty map[string][]sample.Metric
@@ -109,8 +109,8 @@ func (b *Judge) measured(id string) bool {
 	return c != nil && len(c.Counting) > 0
 }
 
-// CommonBlocks counts the blocks in which both scenarios, which may be the same, have figures at the same CPU
-// distance: shown at the distance of this report, elsewhere at another distance.
+// CommonBlocks counts the blocks in which subject and baseline have figures at the same CPU distance. shown counts
+// those at the distance of this report, elsewhere those at another distance. Both can be the same scenario.
 func (b *Judge) CommonBlocks(subject, baseline string) (shown, elsewhere int) {
 	for i, part := range b.Parts {
 		of := make(map[string]map[int]bool) // blocks by scenario

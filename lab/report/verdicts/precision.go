@@ -27,7 +27,7 @@ const hopelessAfter = 3
 // checks the figures themselves. Figures with too few trials come first, with a
 // half-width of 0. The list omits figures that more trials cannot improve: CPU that is
 // absent or zero, and scenarios without a trial that counts. It is empty if the plan
-// asks for no precision. options are those of the run: they say whether its figures are adjusted.
+// sets no precision. options has the options of the run, such as whether its figures are adjusted.
 func Imprecision(options sample.Options, plan suite.Plan, samples []sample.Sample) []model.Imprecise {
 	if plan.Stop.Precision <= 0 {
 		return nil
@@ -62,7 +62,7 @@ func (b *Judge) imprecise() (list []model.Imprecise) {
 	return list
 }
 
-// wide lists the subject's figures with a wider interval than the plan allows: the ratios to
+// wide lists the subject's figures whose intervals are wider than the plan allows: the ratios to
 // the baseline, or without a baseline the figures themselves.
 func (b *Judge) wide(subject, baseline *figures.Cell) (list []model.Imprecise) {
 	main := sample.Throughput

@@ -177,8 +177,8 @@ func TestANodeIsNotAddedWithoutItsFile(t *testing.T) {
 	}
 }
 
-// The file that the agent has added the node must go with the store. Otherwise a later removal would delete the entry
-// that an operator has made for the node in another store.
+// A removal that deletes the embedded store must also delete the file at registeredPath. Otherwise a later removal
+// would delete the node from another store, to which an operator added it.
 func TestWithItsEmbeddedStoreANodesNoteIsDeleted(t *testing.T) {
 	c := config.Config{Node: "a", StateDir: filepath.Join(t.TempDir(), "a"), Store: "embedded"}
 	k := KeptOf(c)

@@ -17,8 +17,8 @@ import (
 	"windtunnel/vrouter/store"
 )
 
-// The store refuses to delete port p, because a route uses it. The agent must delete the later ports all the same, and p
-// after the route is deleted.
+// The store refuses to delete port p, because a route uses it. The agent must nevertheless delete the other ports, and
+// delete p after the route is deleted.
 func TestARefusedDeletionDoesNotDelayOthers(t *testing.T) {
 	st := must.Get(store.OpenFile(filepath.Join(t.TempDir(), "store.db")))(t)
 	ctx, end := context.WithCancel(t.Context())

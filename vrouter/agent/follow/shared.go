@@ -382,7 +382,7 @@ func (s *shared) wake() {
 
 // finishLeaving deletes the recorded ports from the store when it is reachable.
 func (f *Follower) finishLeaving(ctx context.Context) {
-	told := map[string]string{} // last logged error of each port: each error is logged only once
+	logged := map[string]string{} // by port: its last error, which is logged only once
 	for {
 		var ports []string
 		if err := f.Ask(ctx, func() error { ports = slices.Clone(f.Own.Leaving); return nil }); err != nil {
@@ -394,9 +394,9 @@ func (f *Follower) finishLeaving(ctx context.Context) {
 				break
 			}
 			if err != nil && !fleet.IsWhy(err, fleet.NotFound) {
-				if why := err.Error(); why != told[port] {
+				if why := err.Error(); why != logged[port] {
 					f.log.Warn("cannot delete a port from the store; the agent retries", "port", port, "error", err)
-					told[port] = why
+					logged[port] = why
 				}
 				continue
 			}

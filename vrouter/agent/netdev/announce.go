@@ -18,7 +18,7 @@ type Station struct {
 	MAC     model.MAC
 }
 
-// Announcement is a message with the MAC address of a station, to the workloads behind devices.
+// Announcement tells the workloads behind devices the MAC address of a station.
 type Announcement struct {
 	Station
 	To []int // indexes of the devices
