@@ -20,7 +20,7 @@ func TestTheProgramsLoadOnAnotherKernel(t *testing.T) {
 		}
 		for _, kernel := range kernels {
 			t.Run(filepath.Base(kernel), func(t *testing.T) {
-				kerneltest.Run(t, kerneltest.Guest{Seconds: 120, Megabyte: 1024, Kernel: kernel, Tests: "^TestTheProgramsLoadOnAnotherKernel$"})
+				kerneltest.Run(t, kerneltest.Guest{Seconds: 600, Megabyte: 1024, Kernel: kernel, Tests: "^TestTheProgramsLoadOnAnotherKernel$"})
 			})
 		}
 		return
