@@ -17,6 +17,9 @@ import (
 func (b *session) peers() error {
 	times := b.rounds(5)
 	const target = 10 * time.Second
+	if before := leftBehind(); before != "nothing" {
+		return fmt.Errorf("this is there before any system was brought up: %s; remove it with `windtunnel lab clean`", before)
+	}
 	out, err := exec.Command(b.program, "run", "systems", "--dry-run").Output()
 	if err != nil {
 		return fmt.Errorf("list the scenarios of suite systems: %w", err)

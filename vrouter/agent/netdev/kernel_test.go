@@ -14,7 +14,7 @@ import (
 func TestAKernelWithoutIPv6RefusesALocator(t *testing.T) {
 	must.Long(t)
 	if !kerneltest.In() {
-		kerneltest.Run(t, kerneltest.Guest{Seconds: 120, Megabyte: 512, Parameters: "ipv6.disable=1"})
+		kerneltest.Run(t, kerneltest.Guest{Seconds: 600, Megabyte: 512, Parameters: "ipv6.disable=1"})
 		return
 	}
 	must.Succeed(t, kerneltest.Prepare())
