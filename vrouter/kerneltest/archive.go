@@ -24,16 +24,10 @@ import (
 func (g Guest) archive(t *testing.T, kernel string) []byte {
 	t.Helper()
 	records := g.unpack(t)
-	for _, dir := range []string{"bin", "dev", "etc", "proc", "sys", "tmp", "run", "modules", "etc/pam.d", "var", "var/tmp"} {
+	for _, dir := range []string{"bin", "dev", "etc", "proc", "sys", "tmp", "run", "modules"} {
 		records = append(records, cpio.Directory(dir, 0o755))
 	}
 	records = append(records, cpio.CharDev("dev/console", 0o600, 5, 1))
-	for path, text := range map[string]string{ // FRR changes its user, and its shell asks PAM
-		"passwd": "root:x:0:0::/:/bin/sh\nfrr:x:1:1::/:/bin/sh\n", "group": "root:x:0:\nfrr:x:1:\nfrrvty:x:2:\n",
-		"pam.d/other": "auth required pam_permit.so\naccount required pam_permit.so\n",
-	} {
-		records = append(records, regular("etc/"+path, 0o644, []byte(text)))
-	}
 	files := g.programs(t)
 	files["init"] = "/proc/self/exe"
 	if g.Program != "" {
@@ -121,22 +115,14 @@ func (g Guest) programs(t *testing.T) map[string]string {
 		if err != nil {
 			t.Skip(name + " is not installed; get it with: " + setup.Command(name))
 		}
-		if filepath.IsAbs(name) && strings.HasPrefix(name, "/usr/lib/") { // a daemon
-			files[name[1:]] = path
-		} else {
-			files["bin/"+filepath.Base(name)] = path
-		}
-		plugins := ""
+		files["bin/"+filepath.Base(name)] = path
 		switch name {
 		case "busybox":
 			files["bin/sh"] = path
 		case "iptables": // it loads a library for each match and target
-			plugins = "/usr/lib/*/xtables/*.so"
-		case "vtysh":
-			plugins = "/lib/*/security/pam_permit.so"
-		}
-		for _, plugin := range must.Get(filepath.Glob(plugins))(t) {
-			files[plugin[1:]] = plugin
+			for _, plugin := range must.Get(filepath.Glob("/usr/lib/*/xtables/*.so"))(t) {
+				files[plugin[1:]] = plugin
+			}
 		}
 		for _, library := range must.Get(ldd.List(path))(t) {
 			files[library[1:]] = library
