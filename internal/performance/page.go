@@ -293,7 +293,7 @@ func origins(blocks []block) string {
 	}
 	text := tableText(t)
 	if others != nil {
-		text = fmt.Sprintf("These parts were measured on another machine, or at another revision, than the parts of the first row: %s. Compare only figures of one row.\n\n", strings.Join(others, ", ")) + text
+		text = fmt.Sprintf("The parts of the first row were measured on one machine at one revision. These were measured on another machine or at another revision: %s. Compare only figures of one row.\n\n", strings.Join(others, ", ")) + text
 	}
 	if missing != nil {
 		text += fmt.Sprintf("\nNot measured yet: %s.\n", strings.Join(missing, ", "))

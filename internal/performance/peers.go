@@ -18,7 +18,7 @@ func (b *session) peers() error {
 	times := b.rounds(5)
 	const target = 10 * time.Second
 	if before := leftBehind(); before != "nothing" {
-		return fmt.Errorf("this is there before any system was brought up: %s; remove it with `windtunnel lab clean`", before)
+		return fmt.Errorf("remains of earlier runs exist: %s; remove them with `windtunnel lab clean`, because this part checks that nothing remains", before)
 	}
 	out, err := exec.Command(b.program, "run", "systems", "--dry-run").Output()
 	if err != nil {

@@ -17,10 +17,10 @@ import (
 // steal at that time. A trial's figures are means over its slices. So Adjust
 // multiplies each figure by the mean of the adjusted slices, and divides it by
 // the mean of the measured slices. Steal and changes of the distance no longer
-// discard a trial: their gates become flags. All figures are adjusted to the
-// distance of most trials that then count. Trials that failed other gates are not
-// part of the regression, and their figures do not change. Adjust returns new samples and does not change the
-// given ones.
+// reject a trial: Adjust turns their gates into flags. It adjusts the figures to
+// the distance at which most of the remaining trials ran. Trials that failed
+// other gates are not part of the regression, and their figures do not change.
+// Adjust returns new samples, and does not change the given ones.
 func Adjust(samples []sample.Sample, choice Choice) []sample.Sample {
 	adjusted := slices.Clone(samples)
 	for i := range adjusted {
@@ -87,7 +87,7 @@ func adjust(trials []*sample.Sample, to float64) {
 			x = append(x, p.covariates)
 		}
 	}
-	var levels [3][]float64 // logarithms of the adjusted values of all slices
+	var levels [3][]float64 // logarithms of the adjusted rate, sender's CPU and receiver's CPU, for the slices of all trials
 	for k := range levels {
 		var y []float64
 		for _, part := range parts {
@@ -115,8 +115,8 @@ func adjust(trials []*sample.Sample, to float64) {
 	}
 }
 
-// means computes means over slices. sums has the rate, the sender's CPU and the receiver's CPU, each multiplied by the
-// slice's length and added up.
+// means computes time-weighted means over slices: of the rate, of the sender's CPU and of the receiver's CPU, in this
+// order. sums has the sums of value × seconds.
 type means struct {
 	seconds float64
 	sums    [3]float64

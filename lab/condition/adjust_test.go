@@ -65,7 +65,7 @@ func ratioOf(t *testing.T, samples []sample.Sample, m sample.Metric) stats.Estim
 }
 
 // At the far CPU distance the baseline loses a third of its rate, and the subject a tenth. The adjusted ratio must be the
-// ratio at the near distance, also if only a part of each trial is at the far distance.
+// ratio at the near distance. Each trial is at the far distance for a part of its time only.
 func TestTheAdjustedRatioIsThatOfOneState(t *testing.T) {
 	for _, share := range []float64{0.1, 0.3, 0.45} {
 		rng := rand.New(rand.NewPCG(2, 9))

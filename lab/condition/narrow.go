@@ -54,8 +54,8 @@ func Narrow(ms sample.Metrics, slices []sample.Point) {
 		quotient(kept.sender/kept.seconds, ms[sample.SenderCPU]), quotient(kept.receiver/kept.seconds, ms[sample.ReceiverCPU]))
 }
 
-// Scale multiplies a trial's rates by bits, the sender's CPU figures by sender, and the receiver's by receiver. It
-// does not change transactions with a fixed pace, nor transactions beside a load, because bits is the factor of the load.
+// Scale multiplies a trial's rates by bits, the sender's CPU figures by sender, and the receiver's by receiver. It does
+// not change transactions per second in two cases: if their pace is fixed, and beside a load, whose factor bits then is.
 func Scale(ms sample.Metrics, bits, sender, receiver float64) {
 	scale(ms, bits, sample.Throughput, sample.HostThroughput, sample.SenderThroughput, sample.ReceiverThroughput, sample.ForwardThroughput, sample.ReverseThroughput,
 		sample.LoadThroughput, sample.DatagramsSent, sample.DatagramsReceived, sample.PacketsPerSecond, sample.FabricBits, sample.FabricGoodput)

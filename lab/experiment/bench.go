@@ -334,12 +334,12 @@ const (
 	// in a tenth of a second.
 	leastProof = 64 << 10
 	proofTime  = 50 * time.Millisecond // duration of the transfer on a slow link, each way
-	proofDelay = 10 * time.Millisecond // longest delay with a large transfer: above it, TCP's slow start takes seconds
+	proofDelay = 10 * time.Millisecond // on a link with a longer delay the proof transfers leastProof, because slow start makes a large transfer take seconds
 )
 
-// proofWait returns the time limit of the proof of connectivity. The proof transfers bytes in each direction.
+// proofWait returns the time limit of a proof of connectivity that transfers this number of bytes in each direction.
 func proofWait(sc *suite.Scenario, bytes int) time.Duration {
-	const trips = 30 // upper bound of the one-way delays of two echoes, a TCP handshake, two slow starts and some retransmissions
+	const trips = 30 // number of one-way delays that two echoes, a TCP handshake, two slow starts and some retransmissions take at most
 	wait := proofTimeout + trips*sc.Fabric.Delay
 	if sc.Fabric.Rate > 0 {
 		wait += time.Duration(2 * 8 * float64(bytes) / float64(sc.Fabric.Rate) * float64(time.Second))

@@ -33,8 +33,8 @@ func (m *meters) check(said tool.Measurement) error {
 	return nil
 }
 
-// unread returns a remedy for a workload with several streams whose socket buffers have no limit; otherwise "". The tool
-// does not count data that waits in these buffers.
+// unread returns a remedy if received data can wait in the socket buffers, where the tool does not count it. That is so
+// if a workload has several streams and no receive_buffer. Otherwise unread returns "".
 func unread(w suite.Workload) string {
 	if w.Kind != suite.TCPStream || w.Streams < 2 || w.ReceiveBuffer > 0 {
 		return ""

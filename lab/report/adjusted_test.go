@@ -142,7 +142,7 @@ func TestIntervalsOfAdjustedMediansHoldTheTrueRate(t *testing.T) {
 	}
 }
 
-// The rule of --precision and the report must use the same interval, which contains the error of the regression.
+// --precision and the report must use the same interval. It must contain the error of the regression.
 func TestAdjustedRunsEndWhenThePrintedIntervalsArePrecise(t *testing.T) {
 	u := &unsettled{between: 0.25, trial: 0.02, slice: 0.05, Rand: rand.New(rand.NewPCG(3, 4))}
 	run, plan, samples := u.run(18, 10e9, 7e9)
@@ -154,7 +154,7 @@ func TestAdjustedRunsEndWhenThePrintedIntervalsArePrecise(t *testing.T) {
 		lists := map[string][]model.Imprecise{"run": verdicts.Imprecision(run.Options, plan, samples), "report": report.Build(run, plan, samples).Precision.Widest}
 		for of, list := range lists {
 			if precise := !slices.ContainsFunc(list, func(i model.Imprecise) bool { return i.Metric == sample.Throughput }); precise != reached {
-				t.Errorf("the ratio is printed with ±%.1f %% and the plan wants ±%.1f %%; the %s finds it precise: %v", 100*half, 100*wanted, of, precise)
+				t.Errorf("the report prints ±%.1f %%, and the plan requires ±%.1f %%; is the ratio precise for the %s? %v", 100*half, 100*wanted, of, precise)
 			}
 		}
 	}

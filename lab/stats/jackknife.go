@@ -7,8 +7,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Jackknife has the standard error of an estimate. It is computed from leave-one-out estimates: each is the estimate
-// without one of the blocks.
+// Jackknife has the standard error of an estimate, computed from leave-one-out estimates. Each of these omits one block
+// of the data.
 type Jackknife struct {
 	StandardError float64
 	t             distuv.StudentsT
@@ -36,9 +36,10 @@ func (j Jackknife) P(estimate float64) float64 {
 	return 2 * j.t.Survival(math.Abs(estimate)/j.StandardError)
 }
 
-// WidenedRatio returns the ratio e with an interval that also contains the jackknife's interval, and p, the jackknife's
-// p-value. The P of widened is at least p. Use it for values that share the error of one regression. Each element
-// of leaveOneOut is the ratio without one block, from a regression without this block.
+// WidenedRatio widens the interval of the ratio e so that it contains the jackknife's interval. It returns the widened
+// estimate and the jackknife's p-value p. widened.P is the larger of e.P and p. Use WidenedRatio if one regression has
+// adjusted all values, because they then share its error. leaveOneOut has the ratios that omit one block each: the
+// regression must omit the block too.
 func (e Estimate) WidenedRatio(leaveOneOut []float64, level float64) (widened Estimate, p float64) {
 	logs := make([]float64, len(leaveOneOut))
 	for i, r := range leaveOneOut {

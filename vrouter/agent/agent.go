@@ -79,7 +79,7 @@ type agent struct {
 	reconciler *reconcile.Reconciler
 	export     *time.Ticker // passes over the flows to export
 	freedAt    uint64       // Generation of the reconciler when freeMemory last returned memory
-	heap       uint64       // bytes of the heap after that, including its free pages
+	heap       uint64       // result of held after freeMemory last returned memory
 }
 
 // Run runs the agent of one node until ctx ends, which its caller does at a signal, or the

@@ -136,8 +136,8 @@ func (v *snapshot) portAt(network string, ip netip.Addr) *model.Port {
 	return nil
 }
 
-// receivers returns the ports that can receive a packet from a workload of the network to the address: the port with
-// the address, or the next hops of the static route to the address.
+// receivers returns the ports that can receive packets to an address of a network: the port with the address, or the
+// next hops of the static route to the address.
 func (v *snapshot) receivers(network string, ip netip.Addr) (all []*model.Port) {
 	s, best := v.want.State, model.Route{}
 	for _, name := range append([]string{network}, model.Leaks(s.Networks)[network]...) {
@@ -200,7 +200,7 @@ func (v *snapshot) deniedHere(p *model.Port, o opening) string {
 }
 
 // deniedThere describes the policy by which the receiver's node drops a packet from port p; "": no policy drops it.
-// end is the result of farEnd for the packet. This node does not know the flows of the receiver's node.
+// end is the result of farEnd for the packet. It cannot consider established flows, which only the receiver's node knows.
 func (v *snapshot) deniedThere(p *model.Port, o opening, end string) string {
 	all := slices.DeleteFunc(v.receivers(p.Network, o.destination), func(to *model.Port) bool { return end != "node "+to.Node })
 	for _, to := range all {

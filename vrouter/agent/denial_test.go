@@ -102,8 +102,8 @@ func TestADenialInAnotherNetwork(t *testing.T) {
 	must.Equal(t, "", denied())
 }
 
-// A policy at the next hop of a static route denies the packet. If the route has several next hops, only those on the
-// receiving node count.
+// The policy of a static route's next hop denies the packet. If the route has several next hops, only the policies of
+// those on the receiver's node matter.
 func TestADenialBehindAStaticRoute(t *testing.T) {
 	t.Parallel()
 	address, prefix := netip.MustParseAddr, netip.MustParsePrefix

@@ -270,8 +270,8 @@ func (a *agent) passFlows(watch datapath.FlowWatch) int {
 	return n
 }
 
-// freeMemory returns memory to the system after a change of the desired state. It also does so if the heap, including
-// its free pages, has grown by 1/memoryShare, as after a check for drift, which needs a copy of the tables.
+// freeMemory returns memory to the system after a change of the desired state, or if the heap has grown by 1/memoryShare.
+// The heap can grow without a change: a check for drift copies the tables.
 // freeMemory runs between changes, because a garbage collection takes time.
 func (a *agent) freeMemory() {
 	var m runtime.MemStats
@@ -285,5 +285,5 @@ func (a *agent) freeMemory() {
 	a.heap = held(&m)
 }
 
-// held returns the bytes of the heap, including its free pages, without the pages that were returned to the system.
+// held returns the bytes of the heap that the process holds: used and free pages.
 func held(m *runtime.MemStats) uint64 { return m.HeapSys - m.HeapReleased }

@@ -255,8 +255,8 @@ func changePort(p *model.Port, change api.PortChange) {
 	}
 }
 
-// restorePort undoes a change of port p: was is the port before the change, and made after it. A field of p that
-// differs from made was changed by another client since, so restorePort keeps it.
+// restorePort undoes a change of port p. was is the port before the change, and made is the port after it. If a field of
+// p differs from made, another client has changed it, and restorePort keeps it.
 func restorePort(p *model.Port, was, made model.Port) {
 	if p.Attach == made.Attach {
 		p.Attach = was.Attach

@@ -83,9 +83,9 @@ func IsPresent(c config.Config) bool {
 	})
 }
 
-// Remove removes everything of a node. If the node's agent is running, Remove asks the agent, and
-// waits at most timeout for the answer (0: no limit). Otherwise this process removes everything. An embedded store,
-// which other nodes may use, is deleted only if withStore is true.
+// Remove deletes everything that vrouter created on a node. If the agent is running, Remove sends it a request, and
+// waits at most timeout for the answer (0: no limit). If it is not running, Remove itself deletes everything. An
+// embedded store is deleted only if withStore is true, because other nodes may use it.
 func Remove(ctx context.Context, c config.Config, withStore bool, timeout time.Duration) error {
 	c = c.WithDefaults()
 	if err := c.Validate(); err != nil {

@@ -165,8 +165,8 @@ func (s *Speaker) keepToItself(ctx context.Context) error {
 // peer returns the configuration of a session.
 func (s *Speaker) peer(n model.Neighbor, restarting bool) *api.Peer {
 	p := &api.Peer{
-		// By default GoBGP 4.8 drops a path that contains the node's AS, and reports nothing, so the earlier path would
-		// remain. With AllowOwnAsn it reports such a path, and receive withdraws the earlier one.
+		// By default GoBGP 4.8 silently drops a path that contains the node's AS, so an earlier path to the same
+		// destination would remain. With AllowOwnAsn it reports the path, and receive withdraws the earlier one.
 		Conf:      &api.PeerConf{NeighborAddress: n.Address.String(), PeerAsn: cmp.Or(n.ASN, s.node.BGP.ASN), AuthPassword: n.Password, AllowOwnAsn: math.MaxUint8},
 		Transport: &api.Transport{RemotePort: uint32(cmp.Or(n.Port, model.DefaultBGPPort))},
 		Timers:    &api.Timers{Config: &api.TimersConfig{ConnectRetry: uint64(retryTime.Seconds()), IdleHoldTimeAfterReset: uint64(retryTime.Seconds())}},

@@ -28,8 +28,8 @@ type config struct {
 	pod *model.Pod // nil: CNI_ARGS has none, or the verb does not read CNI_ARGS
 }
 
-// portConfig is the part of a network configuration that ADD uses and STATUS checks. The other verbs do not
-// read it, because a wrong value must not prevent the deletion of a port.
+// portConfig has the settings of a CNI network configuration that describe its ports. Only the verbs ADD and STATUS read
+// them: a wrong value must not prevent DEL from deleting a port.
 type portConfig struct {
 	Policies []string `json:"policies"` // checked before the network's
 	Ranges   []string `json:"ranges"`   // from which addresses are allocated

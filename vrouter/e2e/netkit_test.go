@@ -249,7 +249,7 @@ func TestPacketsOfNetkitDevicesPassNoQueue(t *testing.T) {
 			queued := countQueued(t, func() { send(packets) })
 			var programs []string
 			for name, after := range programStats(t) {
-				if runs := after.RunCount - before[name].RunCount; runs > packets/10 { // without programs that ran for other packets only
+				if runs := after.RunCount - before[name].RunCount; runs > packets/10 { // omits programs that ran only for other packets
 					programs = append(programs, fmt.Sprintf("%s ran %d times with %d instructions each", name, runs, (after.Runtime-before[name].Runtime)/kerneltest.Instruction/time.Duration(runs)))
 				}
 			}
@@ -295,9 +295,9 @@ func datagrams(t *testing.T, from, to netns.NsHandle, address netip.Addr) (send 
 	}
 }
 
-// instructions returns the number of instructions for a datagram of one byte: the system call that sends it, its way,
-// and the system call that receives it. It is the minimum of several rounds, because the clock counts the instructions of
-// all programs. With RawSyscall, Go's monitor thread does not watch the system calls, which would take instructions too.
+// instructions returns the number of instructions that send, forward and receive a datagram of one byte. It includes both
+// system calls. The clock also counts the instructions of other programs, so the result is the minimum of 50 rounds.
+// RawSyscall is used because Go's monitor thread would execute instructions during other system calls.
 func instructions(t *testing.T, from, to netns.NsHandle, address netip.Addr) float64 {
 	t.Helper()
 	socket := func(ns netns.NsHandle, connect func(fd int, a unix.Sockaddr) error) (fd int) {
@@ -312,7 +312,7 @@ func instructions(t *testing.T, from, to netns.NsHandle, address netip.Addr) flo
 	receiver, sender := socket(to, unix.Bind), socket(from, unix.Connect)
 	defer unix.Close(receiver)
 	defer unix.Close(sender)
-	must.Succeed(t, os.WriteFile(bpfStats, []byte("0"), 0o644)) // counting runs takes instructions too
+	must.Succeed(t, os.WriteFile(bpfStats, []byte("0"), 0o644)) // these statistics cost instructions too
 	const packets = 200
 	least, buffer := math.Inf(1), uintptr(unsafe.Pointer(new(byte)))
 	for range 50 {
@@ -353,7 +353,7 @@ func countQueued(t *testing.T, f func()) map[string]int {
 // bpfStats is the file that lets the kernel count the runs of programs.
 const bpfStats = "/proc/sys/kernel/bpf_stats_enabled"
 
-// programStats returns the number of runs and the run time of the kernel's programs, by name.
+// programStats returns the number of runs and the run time of each BPF program in the kernel, by name.
 func programStats(t *testing.T) map[string]ebpf.ProgramStats {
 	t.Helper()
 	must.Succeed(t, os.WriteFile(bpfStats, []byte("1"), 0o644))

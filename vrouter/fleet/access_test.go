@@ -182,7 +182,7 @@ func TestANodeIsNotConnectedToTheSameAddressesOfTwoTenants(t *testing.T) {
 	must.Succeed(t, host("x", "red", "a", "10.1.0.8"))
 	must.Succeed(t, host("y", "blue", "b", "10.1.0.9"))
 	refused("a second tenant's port on node a", host("z", "blue", "a", "10.1.0.10"))
-	part := followWith(t, f.store, Options{Node: "c"}) // its copy has no ports
+	part := followWith(t, f.store, Options{Node: "c"}) // a node without ports: its copy of the store has none
 	subnets := func(all ...string) error {
 		_, err := part.UpdateNetwork(ctx(t), "blue", func(n *model.Network) error { n.Subnets = prefixes(all...); return nil })
 		return err

@@ -152,8 +152,8 @@ func BenchmarkCopy(b *testing.B) {
 	}
 }
 
-// BenchmarkUpdateNetwork measures how long an agent takes to change a network. The store is etcd with 100,000 ports. A network of
-// another tenant has the same addresses.
+// BenchmarkUpdateNetwork measures how long an agent takes to change a network, with 100,000 ports in etcd. A network of
+// another tenant has the same subnets.
 func BenchmarkUpdateNetwork(b *testing.B) {
 	c := storetest.Start(b, 1, nil)
 	nodes, _ := setting(b, scaleVariable, 1000)

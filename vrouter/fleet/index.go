@@ -10,12 +10,12 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// index finds ports by MAC or address. Each key belongs to at most one port. It is a hash table with linear probing. Its
-// slots store no keys, because the ports have them: with keys, the table would need three times the memory.
+// index finds ports by MAC or address. A key belongs to at most one port. The index is a hash table with linear probing.
+// Its slots have pointers to ports and no keys: a map with keys needs three times the memory.
 type index struct {
 	slots      []*storedPort // nil: the slot is empty, or its port was removed
 	tags       []uint8       // for each slot: 8 bits of the hash of its key, or tagEmpty or tagRemoved
-	keys, used int           // keys: slots with a port. used: these, and the slots whose port was removed
+	keys, used int           // keys: number of slots with a port. used: number of slots that are not empty, including those whose port was removed
 }
 
 // Tags of slots without a port. A search ends at an empty slot.
@@ -63,9 +63,10 @@ func (p *storedPort) has(k indexKey) bool {
 
 var indexSeed = maphash.MakeSeed()
 
-// search returns the tag of a key, and the slot at which to begin the search. The search ends at an empty slot.
+// search returns the tag of a key, and the first slot to look at. Callers look at the following slots too, until one is
+// empty.
 func (x *index) search(k indexKey) (tag uint8, first int) {
-	hash := maphash.Comparable(indexSeed, struct { // an indexKey would be allocated on the heap, because its address contains a pointer
+	hash := maphash.Comparable(indexSeed, struct { // without the pointer in netip.Addr, for which Comparable would allocate the key on the heap
 		network string
 		mac     model.MAC
 		address [16]byte
@@ -113,7 +114,7 @@ func (x *index) add(p *storedPort) {
 func (x *index) remove(p *storedPort) {
 	for k := range p.keys() {
 		for _, i := x.search(k); x.tags[i] != tagEmpty; i = x.next(i) {
-			if x.slots[i] == p { // for any key of p
+			if x.slots[i] == p { // also removes the other keys of p that are in this sequence of slots
 				x.tags[i], x.slots[i] = tagRemoved, nil
 				x.keys--
 			}

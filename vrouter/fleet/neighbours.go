@@ -185,7 +185,7 @@ func (v *View) nearNetwork(network model.Network) *neighbours {
 	return n
 }
 
-// overlapping returns the names of the networks of other tenants that have addresses in common with a network.
+// overlapping returns the names of the other tenants' networks whose subnets overlap with those of a network.
 func (v *View) overlapping(network model.Network) (names []string) {
 	for name, o := range v.networks {
 		if name != network.Name && o.Tenant != network.Tenant && network.Overlaps(o) {

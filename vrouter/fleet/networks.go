@@ -87,12 +87,12 @@ func withElement[E any](all []E, e E, matches func(E) bool) []E {
 	return append(all, e)
 }
 
-// UpdateNetwork changes a network by calling change. It reads the ports of other networks only if
-// these networks overlap with it and it has host ports; see View.overlapping.
+// UpdateNetwork changes a network by calling change. If the network has host ports, it also
+// reads the ports of the networks that overlap with it; see View.overlapping.
 func (f *Fleet) UpdateNetwork(ctx context.Context, name string, change func(*model.Network) error) (made model.Network, err error) {
 	need := exactly(Need{Networks: []string{name}})
 	for {
-		var missed []string // networks whose ports the change needs, and which are not read yet
+		var missed []string // other networks whose ports must be read first
 		err = f.Change(ctx, need, func(v *View) (store.Commit, error) {
 			is, ok := v.networks[name]
 			if !ok {

@@ -336,8 +336,8 @@ func (v *View) keepPort(p *storedPort) error {
 // intern returns an equal string that shares its memory with other equal strings.
 func intern[S ~string](s S) S { return unique.Make(s).Value() }
 
-// insertPort adds a copy of a port that conflicts with no other port. The decoder allocates temporary objects between
-// the ports that it returns, which leaves gaps in the heap. The copies have no such gaps.
+// insertPort copies a port, and adds the copy to the view. The port must not conflict with another port of the view.
+// The copy saves memory: the decoder allocates temporary objects between the ports, which leave gaps in the heap.
 func (v *View) insertPort(decoded *storedPort, t *Touched) {
 	p := new(*decoded)
 	p.Name, p.IPs = strings.Clone(p.Name), slices.Clone(p.IPs)

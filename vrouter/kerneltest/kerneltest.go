@@ -29,7 +29,7 @@ type Guest struct {
 	Kernel     string   // path of the kernel image; "": the first one of Key that has Option
 	Option     string   // line of the kernel's configuration that the test needs, such as "CONFIG_NETKIT=y"
 	Tests      string   // pattern of the tests to run; "": the test that calls Run
-	Counted    bool     // the guest's clock counts instructions; see Instruction. Linux 6.1 does not start its second CPU with this clock
+	Counted    bool     // the guest's clock counts instructions; see Instruction. Linux 6.1 hangs with this clock when it starts the second CPU
 	Image      string   // tar archive of a root file system with systemd, which runs the test as a service; "": the test is init
 }
 

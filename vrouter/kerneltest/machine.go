@@ -20,8 +20,8 @@ import (
 	"windtunnel/internal/setup"
 )
 
-// Instruction is the time by which each instruction advances the clock of a guest with Guest.Counted. The load of the host
-// does not change it. When all CPUs of the guest are idle, the clock jumps to the next timer.
+// Instruction is the time by which each instruction advances the clock of a guest with Guest.Counted. So the load of the
+// host does not change the guest's times. When all CPUs of the guest are idle, the clock jumps to the next timer.
 const Instruction = 2 * time.Nanosecond
 
 // Machine is a guest that runs.

@@ -79,8 +79,8 @@ func (n Node) RouterMAC() MAC {
 	return MAC{0x02, 0x00, id[0], id[1], id[2], id[3]}
 }
 
-// checkBGP checks the BGP configuration of a node. routers has the names of the nodes that are already checked, by
-// router id. checkBGP adds this node.
+// checkBGP checks the BGP configuration of node n. routers maps router ids to the names of the nodes that were checked
+// before. checkBGP adds n to routers.
 func (v *validation) checkBGP(n Node, routers map[netip.Addr]string) {
 	b := n.BGP
 	if b == nil {

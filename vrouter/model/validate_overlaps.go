@@ -84,8 +84,8 @@ func (v *validation) checkAccess() {
 	}
 }
 
-// checkHosts reports an error if two ports connect one node (attach.host) to networks of different tenants, and these
-// networks overlap. checkAccess does the same for two networks with node_access.
+// checkHosts reports an error if ports with attach.host connect a node to two networks that overlap and belong to
+// different tenants. If both networks have node_access, checkAccess reports it.
 func (v *validation) checkHosts() {
 	hosts := map[string][]*Port{} // ports with attach.host, by node
 	for i := range v.s.Ports {

@@ -31,7 +31,7 @@ func withPosition(name string, tokens token.Tokens, err error) error {
 func YAMLError(name string, text []byte, err error) error {
 	tokens := lexer.Tokenize(string(text))
 	t, message := explain(tokens, err)
-	if t == nil || t.Next != nil && t.Next.Type == token.MappingValueType { // the token is a key, which is already in the message
+	if t == nil || t.Next != nil && t.Next.Type == token.MappingValueType { // the token is a key, and the message already names it
 		return withPosition(name, tokens, err)
 	}
 	for k := t.Prev; k != nil; k = k.Prev {

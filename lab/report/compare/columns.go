@@ -18,7 +18,7 @@ type columns struct {
 	side    *Side
 	cells   map[string][]*sample.Sample // by scenario, in order of block
 	invalid map[string]map[string]int   // by scenario and reason: how many trials do not count
-	left    []*columns                  // for leaveOneOut: the run without the first block, without the second, …
+	left    []*columns                  // for leaveOneOut: copies of the run, each without one block
 }
 
 func newColumns(s *Side) *columns {
@@ -43,8 +43,9 @@ func newColumns(s *Side) *columns {
 	return c
 }
 
-// leaveOneOut computes a figure once for each block, from the run without this block. The rest of the run is adjusted
-// anew. xs has the figure's trials in the whole run. leaveOneOut returns nil if the adjustment changes none of them.
+// leaveOneOut returns the estimates for the jackknife: for each block, the figure of the run without this block. It
+// repeats the adjustment for each of these runs. xs has the trials' values in the whole run. If the adjustment changes
+// no value, leaveOneOut returns nil.
 func (c *columns) leaveOneOut(xs []float64, trials func(*columns) []float64, figure func([]float64) float64) (list []float64) {
 	if !c.side.Run.Options.Adjusted {
 		return nil

@@ -397,7 +397,7 @@ func TestOneRunPerSideNeverDiffersByTheNoiseOfItsTrialsAlone(t *testing.T) {
 	}
 }
 
-// One regression adjusts most trials of this run. The spread of these trials does not contain the error of the regression.
+// One regression adjusts most trials of this run. Its error is the same in all of them, so their spread does not show it.
 func TestTheAssumedSpreadOfAdjustedRunsContainsTheErrorOfTheRegression(t *testing.T) {
 	moved := func(m made) Side {
 		side := m.run()

@@ -112,8 +112,8 @@ func sideInterval(figures []runFigure) *quantity.Interval {
 // spreads sets the row's spread between runs: the spread within both sides and within the
 // stored runs of each revision and kernel. If there are too few runs, the spread is
 // assumed, plus the uncertainty of each run's figure. All trials of an adjusted run share the error
-// of its regression, so the uncertainty is at least the standard error of the jackknife. A measured spread already
-// contains this error, because each run has its own regression. spreads returns false if no spread
+// of its regression, so the uncertainty is at least the jackknife's standard error. A measured spread already
+// contains this error, because each run is adjusted by another regression. spreads returns false if no spread
 // can be assumed: a figure of zero has no relative spread.
 func (p *pairing) spreads(r *Row, trials func(*columns) []float64, figure func([]float64) float64) bool {
 	groups := [][]runFigure{r.before, r.after}

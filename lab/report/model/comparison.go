@@ -17,9 +17,9 @@ type Comparison struct {
 	Ratio quantity.Interval `json:"ratio"`
 	// P is the two-sided p-value of the signed-rank test; nil with too few blocks.
 	// Ratio's interval is the inverse of this test. If the figures are adjusted to one state of the machine, P is the
-	// larger of the p-values of this test and of the jackknife, and the interval covers the intervals of both.
-	// Adjusted is P, corrected for the number of comparisons in the report (stats.Family, and stats.Holm for the
-	// jackknife).
+	// larger of the p-values of this test and of the jackknife, and the interval contains the intervals of both.
+	// Adjusted is P after the correction for the number of comparisons in the report: stats.Family for the test,
+	// stats.Holm for the jackknife.
 	P        *float64 `json:"p,omitempty"`
 	Adjusted *float64 `json:"p_adjusted,omitempty"`
 	// Effect is the matched-pairs rank-biserial correlation, −1…+1.

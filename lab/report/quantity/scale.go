@@ -65,8 +65,8 @@ func ScaleOfUnit(unit string, values ...float64) Scale {
 // decimal more. bounds is "" if there is only one trial.
 func (s Scale) Figure(iv Interval) (median, bounds string) { return s.figure(iv, s.decimals(iv)) }
 
-// Ratio prints a ratio like Figure. It adds decimals until rounding changes no bound to 1, and no value to one
-// of limits.
+// Ratio prints a ratio like Figure. It adds decimals if a bound that is not 1 would be rounded to 1, or if a value would
+// be rounded to one of limits.
 func Ratio(iv Interval, limits ...float64) (median, bounds string) {
 	s := Scale{By: 1}
 	d := s.decimals(iv)

@@ -73,7 +73,7 @@ func surest(all []*contrast) []*contrast {
 }
 
 // certainlyFirst reports whether the interval of the first scenario's figure is above the intervals of all
-// others. It returns false if an interval has too few trials for the report's confidence level.
+// others. It returns false if a scenario has too few trials for the confidence level stats.Level.
 func certainlyFirst(field []*model.Scenario, m sample.Metric) bool {
 	first := field[0].Interval(m)
 	return !slices.ContainsFunc(field, func(s *model.Scenario) bool {

@@ -109,8 +109,8 @@ func (b *Judge) measured(id string) bool {
 	return c != nil && len(c.Counting) > 0
 }
 
-// CommonBlocks counts the blocks in which subject and baseline have figures at the same CPU distance. shown counts
-// those at the distance of this report, elsewhere those at another distance. Both can be the same scenario.
+// CommonBlocks counts the blocks in which subject and baseline have figures at the same CPU distance: shown at the
+// distance of this report, elsewhere at another distance. subject and baseline may be the same scenario.
 func (b *Judge) CommonBlocks(subject, baseline string) (shown, elsewhere int) {
 	for i, part := range b.Parts {
 		of := make(map[string]map[int]bool) // blocks by scenario

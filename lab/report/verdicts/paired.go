@@ -64,8 +64,8 @@ func (b *Judge) Paired(subject, baseline string, m sample.Metric) *model.Compari
 
 func excludesOne(c *model.Comparison) bool { return stats.Interval(c.Ratio).Excludes(1) }
 
-// estimator computes an estimate from pairs of values. widen uses leave-one-out estimates: it returns the estimate with
-// an interval that contains the jackknife's interval, and the p-value of the jackknife.
+// estimator has the functions for ratios, or for differences: estimate computes one from pairs of values, and widen is
+// WidenedRatio or WidenedDifference of package stats.
 type estimator struct {
 	estimate func(over, under []float64, level float64) (stats.Estimate, bool, error)
 	widen    func(e stats.Estimate, leaveOneOut []float64, level float64) (stats.Estimate, float64)
@@ -88,8 +88,8 @@ var (
 // estimate compares the figures of a pair, over the blocks that have both, with an interval of this confidence. If the
 // plan asks for a precision, the interval is wider, because its width decided when the run ended.
 //
-// All adjusted figures of a scenario share the error of one regression. So their interval also contains the interval of
-// the jackknife over blocks, and jackknifeP is the p-value of the jackknife. For other figures jackknifeP is 0.
+// One regression adjusts all figures of a scenario, so they share its error. For adjusted figures the interval therefore
+// contains the jackknife's interval, and jackknifeP is the jackknife's p-value. For other figures jackknifeP is 0.
 func (b *Judge) estimate(by estimator, of pair, level float64) (e stats.Estimate, jackknifeP float64, ok bool, err error) {
 	level = b.level(level)
 	over, under, blocks := of.values(b.Cells)
@@ -141,7 +141,7 @@ func (b *Judge) leaveOneOut(by estimator, of pair, over, under []float64, blocks
 	return estimates
 }
 
-// cellsWithout returns the cells of the run without a block. The figures of the other blocks are adjusted anew.
+// cellsWithout returns the cells of the run without a block. The adjustment is repeated for the other blocks.
 func (b *Judge) cellsWithout(block int) map[string]*figures.Cell {
 	if b.left == nil {
 		b.left = make(map[int]map[string]*figures.Cell)
@@ -162,7 +162,7 @@ func (b *Judge) level(level float64) float64 {
 	return level
 }
 
-// pair names two figures: metric m of a subject, and metric of of a baseline. Usually m and of are equal.
+// pair names the two figures of a comparison: metric m of the subject, and metric of of the baseline. Usually m equals of.
 type pair struct {
 	subject  string
 	m        sample.Metric

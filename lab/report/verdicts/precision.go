@@ -27,7 +27,7 @@ const hopelessAfter = 3
 // checks the figures themselves. Figures with too few trials come first, with a
 // half-width of 0. The list omits figures that more trials cannot improve: CPU that is
 // absent or zero, and scenarios without a trial that counts. It is empty if the plan
-// sets no precision. options has the options of the run, such as whether its figures are adjusted.
+// sets no precision. options are those of the run: if its figures are adjusted, Imprecision uses the adjusted figures.
 func Imprecision(options sample.Options, plan suite.Plan, samples []sample.Sample) []model.Imprecise {
 	if plan.Stop.Precision <= 0 {
 		return nil

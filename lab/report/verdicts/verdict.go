@@ -63,7 +63,7 @@ func (b *Judge) settle(all []*model.Comparison) {
 		if b.Plan.Stop.Precision > 0 {
 			p = stats.AfterLooks(p)
 		}
-		p = max(p, jackknife[i], *c.P) // the correction uses another test than P, so its result can be slightly below P
+		p = max(p, jackknife[i], *c.P) // the corrected p is from another test than P, and can be slightly below P
 		if c.Adjusted = &p; excludesOne(c) && p <= Alpha {
 			c.Verdict, c.Distinct = model.Differs, true
 		}

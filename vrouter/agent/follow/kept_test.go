@@ -177,8 +177,8 @@ func TestANodeIsNotAddedWithoutItsFile(t *testing.T) {
 	}
 }
 
-// A removal that deletes the embedded store must also delete the file at registeredPath. Otherwise a later removal
-// would delete the node from another store, to which an operator added it.
+// A removal with the embedded store must also delete the file registeredPath. Otherwise the next removal would delete a
+// node that an operator added to another store.
 func TestWithItsEmbeddedStoreANodesNoteIsDeleted(t *testing.T) {
 	c := config.Config{Node: "a", StateDir: filepath.Join(t.TempDir(), "a"), Store: "embedded"}
 	k := KeptOf(c)

@@ -19,9 +19,8 @@ const leaveWait = 3 * time.Second
 
 // LeaveFleet deletes the ports of a removed node from a shared store. If the agent added
 // the node to the store, LeaveFleet deletes the node too. It returns the number of deleted
-// ports. Call it after the node is removed; after an error call it again. If the
-// store was a file or embedded, the removal has already deleted it, and LeaveFleet deletes only the file at
-// registeredPath.
+// ports. Call it after the node is removed; after an error call it again. The removal
+// of a node already deletes a file store or an embedded store. Then LeaveFleet only deletes the file registeredPath.
 func LeaveFleet(ctx context.Context, c config.Config) (ports int, err error) {
 	c = c.WithDefaults()
 	k := KeptOf(c)
@@ -61,8 +60,8 @@ func LeaveFleet(ctx context.Context, c config.Config) (ports int, err error) {
 	return ports, nil
 }
 
-// registeredPath is the path of a file that the agent creates when it adds the node to the store. LeaveFleet deletes
-// the file.
+// registeredPath is the path of an empty file. The agent creates it when it adds the node to the store, and LeaveFleet
+// deletes it.
 func (k Kept) registeredPath() string { return filepath.Join(k.dir, "registered") }
 
 func (k Kept) isRegistered() bool {

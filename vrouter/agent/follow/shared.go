@@ -382,7 +382,7 @@ func (s *shared) wake() {
 
 // finishLeaving deletes the recorded ports from the store when it is reachable.
 func (f *Follower) finishLeaving(ctx context.Context) {
-	logged := map[string]string{} // by port: its last error, which is logged only once
+	logged := map[string]string{} // last logged error of each port, so that an error is not logged again
 	for {
 		var ports []string
 		if err := f.Ask(ctx, func() error { ports = slices.Clone(f.Own.Leaving); return nil }); err != nil {

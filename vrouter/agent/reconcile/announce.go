@@ -18,9 +18,9 @@ type networkAddress struct {
 const maxFormer = 1 << 16
 
 // announce tells this node's workloads in bridged networks which IP addresses have a new MAC
-// address. The IP address may have belonged to a port that is now deleted. If the forwarding of a
-// network changes to l3, the new MAC address of all its IP addresses is the router's. Each node announces the change when
-// its own tables have it. An announcement by the port could reach nodes with older tables, which
+// address. The IP address may have belonged to a port that is now deleted. If the
+// forwarding of a network changes to l3, all its IP addresses get the router's MAC address. Each node announces the
+// change when its own tables have it. An announcement by the port could reach nodes with older tables, which
 // would drop it as forged.
 func (p *Pass) announce() {
 	last := p.r.Last
@@ -74,7 +74,8 @@ func (p *Pass) announce() {
 	}
 }
 
-// remember records the MAC address of a port: workloads may have it in their neighbour tables.
+// remember stores the MAC address of a port for each of its IP addresses, because workloads may have these pairs in
+// their neighbour tables.
 func (p *Pass) remember(port *model.CompactPort) {
 	for _, a := range port.IPs {
 		p.r.former[networkAddress{port.Network, a}] = port.MAC

@@ -66,8 +66,8 @@ static __always_inline int forwarded(int action, __u32 vrf, __u32 encap, __u32 p
 	return WENT(action, OUT_FORWARDED);
 }
 
-/* Returns two numbers: in the lower 32 bits a superpacket's bytes on the wire, with the headers of each segment, and in
- * the upper 32 bits the number of its segments. gso_segs is 0 in a superpacket of a virtual machine, and after
+/* Returns two numbers about a superpacket. The lower 32 bits have its bytes on the wire, with the headers of each
+ * segment; the upper 32 bits have the number of its segments. gso_segs is 0 in a superpacket of a virtual machine, and after
  * bpf_skb_adjust_room() (bpf_skb_net_shrink() in net/core/filter.c). An IPv6 superpacket above 64 KiB has an extension
  * header that its segments lack. The verifier checks this function separately. */
 __noinline __u64 on_the_wire(struct __sk_buff *skb)
@@ -78,7 +78,7 @@ __noinline __u64 on_the_wire(struct __sk_buff *skb)
 
 	if (bpf_skb_load_bytes(skb, ETH_HLEN, &b, 1))
 		return 1ull << 32 | skb->len;
-	/* Single bytes, because the stacks of all calls together have 512 bytes. */
+	/* Reads single bytes and not the header, because all nested calls together have 512 bytes of stack. */
 	if (b >> 4 == 6) {
 		bpf_skb_load_bytes(skb, ETH_HLEN + offsetof(struct ipv6hdr, nexthdr), &protocol, 1);
 		headers += sizeof(struct ipv6hdr);
@@ -117,8 +117,8 @@ static __always_inline __u32 segments(struct __sk_buff *skb)
 	return wire_of(skb) >> 32;
 }
 
-/* Counts a frame from the fabric in its VRF. In a function of its own it needs no stack of fabric_tc. The verifier
- * checks this function separately. */
+/* Counts a frame from the fabric in its VRF. It is not inlined, so that fabric_tc needs less stack. The verifier checks
+ * this function separately. */
 __noinline int count_arrived(struct __sk_buff *skb, __u32 vrf, __u32 encap)
 {
 	return count_vrf(vrf, encap, 1, segments(skb), skb->len);
