@@ -179,8 +179,10 @@ func TestNTttcpMeasuresForTheRequestedTime(t *testing.T) {
 	if due := 40000.0/1024*s[1] + 0.25; s[1] < 0.99 || s[0] > due || s[0] < due/10 {
 		t.Errorf("%.3f MB sent in %.3f s, want at most %.3f in 1 s or more", s[0], s[1], due)
 	}
-	if r[0] <= 0 || r[0] > s[0] || r[1] < 0.99 {
-		t.Errorf("%.3f MB received in %.3f s of %.3f MB sent", r[0], r[1], s[0])
+	// At the end of the sender's window, each thread can be within a send call. Its 128 KiB
+	// do not count, but the receiver may have read a part of them.
+	if r[0] <= 0 || r[0] > s[0]+0.25 || r[1] < 0.99 {
+		t.Errorf("%.3f MB received in %.3f s, want at most the %.3f MB sent and 0.25", r[0], r[1], s[0])
 	}
 }
 
