@@ -2,6 +2,7 @@ package meter
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -178,6 +179,40 @@ func TestCountersOfOtherNamespacesDoNotChange(t *testing.T) {
 	}
 	if d.Namespaces[1].Counters[TCPOutSegs] < 1<<20/1448 {
 		t.Errorf("%d segments", d.Namespaces[1].Counters[TCPOutSegs])
+	}
+}
+
+// A series would otherwise have a late reading at both edges of the window of many workloads, and the
+// gate machine-stall would reject the trial.
+func TestLightReadingsDoNotWaitForAFullReading(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to make network namespaces")
+	}
+	ns := newSpace(t, "many")
+	config := Config{Node: "n", CPUs: testprogram.CPUs(t)}
+	for i := range 100 {
+		config.Namespaces = append(config.Namespaces, Namespace{Name: fmt.Sprint("c", i), NS: ns})
+	}
+	m := must.Get(New(config))(t)
+	defer m.Close()
+	var series []Light
+	stop, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		var err error
+		series, err = m.Record(time.Millisecond, 1<<20, stop)
+		done <- err
+	}()
+	first, last := read(t, m), read(t, m)
+	close(stop)
+	must.Succeed(t, <-done)
+	within := 0
+	for _, l := range series {
+		if l.Mono > first.Mono && l.Mono < last.Mono {
+			within++
+		}
+	}
+	if took := time.Duration(last.Mono - first.Mono); within < 20 {
+		t.Errorf("%d light readings within a full one of %v", within, took)
 	}
 }
 

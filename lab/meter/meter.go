@@ -35,6 +35,7 @@ type Config struct {
 
 // Meter reads one node. Several goroutines may call its methods.
 type Meter struct {
+	full       sync.Mutex // held by a full reading
 	mu         sync.Mutex
 	config     Config
 	slot       map[int]int // CPU number to place in config.CPUs
@@ -160,6 +161,8 @@ func IdleMethod(fine bool) string {
 
 // Close closes everything that is open.
 func (m *Meter) Close() {
+	m.full.Lock()
+	defer m.full.Unlock()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, n := range m.namespaces {
@@ -193,8 +196,11 @@ func (m *Meter) SetPorts(r PortRange) {
 }
 
 // Read takes a full reading. It reads the CPU times first: then the cost of the
-// rest is inside the window at its start, and outside it at its end.
+// rest is inside the window at its start, and outside it at its end. Many namespaces take tenths of a second.
+// So light readings can take place between the steps.
 func (m *Meter) Read() (Reading, error) {
+	m.full.Lock()
+	defer m.full.Unlock()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := Reading{Node: m.config.Node, CPUs: make(map[int]CPUTimes, len(m.config.CPUs))}
@@ -211,9 +217,11 @@ func (m *Meter) Read() (Reading, error) {
 	if r.Guests, err = m.readGuests(); err != nil {
 		return r, err
 	}
+	m.pause()
 	if r.Processes, err = m.processes.read(); err != nil {
 		return r, err
 	}
+	m.pause()
 	if r.Groups, err = readGroups(m.config.Groups); err != nil {
 		return r, err
 	}
@@ -227,6 +235,7 @@ func (m *Meter) Read() (Reading, error) {
 		return r, err
 	}
 	for _, n := range m.namespaces {
+		m.pause()
 		nr, err := n.read(m.ports, &m.buf)
 		if err != nil {
 			return r, err
@@ -234,6 +243,12 @@ func (m *Meter) Read() (Reading, error) {
 		r.Namespaces = append(r.Namespaces, nr)
 	}
 	return r, nil
+}
+
+// pause lets a light reading take place that waits for a full reading.
+func (m *Meter) pause() {
+	m.mu.Unlock()
+	m.mu.Lock()
 }
 
 // readCPUs fills times and seen, and returns when it did so.
