@@ -55,7 +55,8 @@ func Narrow(ms sample.Metrics, slices []sample.Point) {
 }
 
 // Scale multiplies a trial's rates by bits, the sender's CPU figures by sender, and the receiver's by receiver. It does
-// not change transactions per second in two cases: if their pace is fixed, and beside a load, whose factor bits then is.
+// not change transactions per second if their pace is fixed. It does not change them beside a load either, because bits
+// is then the factor of the load's throughput.
 func Scale(ms sample.Metrics, bits, sender, receiver float64) {
 	scale(ms, bits, sample.Throughput, sample.HostThroughput, sample.SenderThroughput, sample.ReceiverThroughput, sample.ForwardThroughput, sample.ReverseThroughput,
 		sample.LoadThroughput, sample.DatagramsSent, sample.DatagramsReceived, sample.PacketsPerSecond, sample.FabricBits, sample.FabricGoodput)

@@ -182,8 +182,8 @@ func TestCountersOfOtherNamespacesDoNotChange(t *testing.T) {
 	}
 }
 
-// A series would otherwise have a late reading at both edges of the window of many workloads, and the
-// gate machine-stall would reject the trial.
+// The gate machine-stall rejects a trial whose series has a late light reading. With many workloads the full readings, at
+// the start and at the end of the window, take longer than the gate allows.
 func TestLightReadingsDoNotWaitForAFullReading(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root to make network namespaces")
@@ -212,7 +212,7 @@ func TestLightReadingsDoNotWaitForAFullReading(t *testing.T) {
 		}
 	}
 	if took := time.Duration(last.Mono - first.Mono); within < 20 {
-		t.Errorf("%d light readings within a full one of %v", within, took)
+		t.Errorf("%d light readings between the starts of two full readings, %v apart; want at least 20", within, took)
 	}
 }
 

@@ -35,7 +35,7 @@ type Config struct {
 
 // Meter reads one node. Several goroutines may call its methods.
 type Meter struct {
-	full       sync.Mutex // held by a full reading
+	full       sync.Mutex // held during Read, which releases mu between its steps, and during Close
 	mu         sync.Mutex
 	config     Config
 	slot       map[int]int // CPU number to place in config.CPUs
@@ -196,8 +196,8 @@ func (m *Meter) SetPorts(r PortRange) {
 }
 
 // Read takes a full reading. It reads the CPU times first: then the cost of the
-// rest is inside the window at its start, and outside it at its end. Many namespaces take tenths of a second.
-// So light readings can take place between the steps.
+// rest is inside the window at its start, and outside it at its end. With many namespaces a full reading takes tenths
+// of a second, so it lets light readings run between its steps.
 func (m *Meter) Read() (Reading, error) {
 	m.full.Lock()
 	defer m.full.Unlock()
@@ -245,7 +245,7 @@ func (m *Meter) Read() (Reading, error) {
 	return r, nil
 }
 
-// pause lets a light reading take place that waits for a full reading.
+// pause releases mu, so that a waiting light reading can run before the full reading goes on.
 func (m *Meter) pause() {
 	m.mu.Unlock()
 	m.mu.Lock()

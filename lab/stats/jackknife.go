@@ -7,8 +7,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Jackknife has the standard error of an estimate, computed from leave-one-out estimates. Each of these omits one block
-// of the data.
+// Jackknife has the standard error of an estimate. It is computed from leave-one-out estimates: each of them repeats the
+// estimate without one block of the data.
 type Jackknife struct {
 	StandardError float64
 	t             distuv.StudentsT
@@ -38,8 +38,8 @@ func (j Jackknife) P(estimate float64) float64 {
 
 // WidenedRatio widens the interval of the ratio e so that it contains the jackknife's interval. It returns the widened
 // estimate and the jackknife's p-value p. widened.P is the larger of e.P and p. Use WidenedRatio if one regression has
-// adjusted all values, because they then share its error. leaveOneOut has the ratios that omit one block each: the
-// regression must omit the block too.
+// adjusted all values, because they then share its error. Each ratio in leaveOneOut
+// omits one block, and must be computed after a regression that omits the same block.
 func (e Estimate) WidenedRatio(leaveOneOut []float64, level float64) (widened Estimate, p float64) {
 	logs := make([]float64, len(leaveOneOut))
 	for i, r := range leaveOneOut {

@@ -200,7 +200,8 @@ func (v *snapshot) deniedHere(p *model.Port, o opening) string {
 }
 
 // deniedThere describes the policy by which the receiver's node drops a packet from port p; "": no policy drops it.
-// end is the result of farEnd for the packet. It cannot consider established flows, which only the receiver's node knows.
+// end is the result of farEnd for the packet. If the packet belongs to an established flow, the receiver's
+// node may accept it nevertheless: only that node knows its flows.
 func (v *snapshot) deniedThere(p *model.Port, o opening, end string) string {
 	all := slices.DeleteFunc(v.receivers(p.Network, o.destination), func(to *model.Port) bool { return end != "node "+to.Node })
 	for _, to := range all {

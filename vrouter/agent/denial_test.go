@@ -102,8 +102,8 @@ func TestADenialInAnotherNetwork(t *testing.T) {
 	must.Equal(t, "", denied())
 }
 
-// The policy of a static route's next hop denies the packet. If the route has several next hops, only the policies of
-// those on the receiver's node matter.
+// A static route leads to ports, its next hops, and the policy of such a port can deny the packet. If the route has
+// several next hops, only the ports on the receiver's node matter.
 func TestADenialBehindAStaticRoute(t *testing.T) {
 	t.Parallel()
 	address, prefix := netip.MustParseAddr, netip.MustParsePrefix

@@ -10,8 +10,8 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// The verifiers of kernel versions differ in the programs that they accept. The kernel must also support batches for all
-// maps. With -short the test uses only the first kernel, which is the oldest one in `make test`.
+// The verifiers of kernel versions differ in the programs that they accept. The kernel must also support batch
+// operations on all maps. With -short the test uses only the first kernel, which is the oldest one in `make test`.
 func TestTheProgramsLoadOnAnotherKernel(t *testing.T) {
 	if !kerneltest.In() {
 		kernels := kerneltest.Kernels(t)

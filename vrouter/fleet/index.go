@@ -66,7 +66,7 @@ var indexSeed = maphash.MakeSeed()
 // search returns the tag of a key, and the first slot to look at. Callers look at the following slots too, until one is
 // empty.
 func (x *index) search(k indexKey) (tag uint8, first int) {
-	hash := maphash.Comparable(indexSeed, struct { // without the pointer in netip.Addr, for which Comparable would allocate the key on the heap
+	hash := maphash.Comparable(indexSeed, struct { // not indexKey: its netip.Addr contains a pointer, so Comparable would allocate the key on the heap
 		network string
 		mac     model.MAC
 		address [16]byte

@@ -64,8 +64,8 @@ func (b *Judge) Paired(subject, baseline string, m sample.Metric) *model.Compari
 
 func excludesOne(c *model.Comparison) bool { return stats.Interval(c.Ratio).Excludes(1) }
 
-// estimator has the functions for ratios, or for differences: estimate computes one from pairs of values, and widen is
-// WidenedRatio or WidenedDifference of package stats.
+// estimator estimates a statistic of pairs of values, such as their ratio. widen widens the interval of the estimate;
+// see stats.Estimate.WidenedRatio.
 type estimator struct {
 	estimate func(over, under []float64, level float64) (stats.Estimate, bool, error)
 	widen    func(e stats.Estimate, leaveOneOut []float64, level float64) (stats.Estimate, float64)
@@ -162,7 +162,8 @@ func (b *Judge) level(level float64) float64 {
 	return level
 }
 
-// pair names the two figures of a comparison: metric m of the subject, and metric of of the baseline. Usually m equals of.
+// pair names the two figures of a comparison. m is the metric of the subject, and of is the metric of the baseline;
+// usually both are the same.
 type pair struct {
 	subject  string
 	m        sample.Metric

@@ -19,8 +19,8 @@ const leaveWait = 3 * time.Second
 
 // LeaveFleet deletes the ports of a removed node from a shared store. If the agent added
 // the node to the store, LeaveFleet deletes the node too. It returns the number of deleted
-// ports. Call it after the node is removed; after an error call it again. The removal
-// of a node already deletes a file store or an embedded store. Then LeaveFleet only deletes the file registeredPath.
+// ports. Call it after the node is removed; after an error call it again.
+// If the store is not an external etcd, but a file or embedded in the agent, LeaveFleet only deletes the file registeredPath.
 func LeaveFleet(ctx context.Context, c config.Config) (ports int, err error) {
 	c = c.WithDefaults()
 	k := KeptOf(c)
