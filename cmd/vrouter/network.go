@@ -121,12 +121,13 @@ func networkSetCommand() *cobra.Command {
 		Args:              cli.Takes(1, 1),
 		ValidArgsFunction: firstArgument(completeNetworks),
 		RunE: withAgent(func(ctx context.Context, cmd *cobra.Command, c *api.Client, args []string) error {
-			n, err := networkNamed(ctx, c, args[0])
+			was, err := networkNamed(ctx, c, args[0])
 			if err != nil {
 				return err
 			}
+			n := was
 			f.fill(cmd, &n)
-			made, err := c.PutNetwork(ctx, n)
+			made, err := c.ChangeNetwork(ctx, was, n)
 			if err != nil {
 				return err
 			}

@@ -46,10 +46,11 @@ route each address to its node.`,
 				return errors.New("--ports needs --pool; repeat the prefixes of the pool")
 			}
 			if len(pool) > 0 || off {
+				was := n
 				if n.NATPool, n.NATPorts = pool, ports; !off {
 					n.NodeAccess = true
 				}
-				if n, err = c.PutNetwork(ctx, n); err != nil {
+				if n, err = c.ChangeNetwork(ctx, was, n); err != nil {
 					return err
 				}
 				return describe(cmd.OutOrStdout(), output, n, networkTable([]model.Network{n}).Fields(0))

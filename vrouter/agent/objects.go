@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,6 +11,9 @@ import (
 	"slices"
 	"time"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+
+	"windtunnel/vrouter/agent/follow"
 	"windtunnel/vrouter/api"
 	"windtunnel/vrouter/fleet"
 	"windtunnel/vrouter/model"
@@ -38,7 +43,7 @@ func (a *agent) objectRoutes(mux *http.ServeMux) {
 
 	f := a.follower
 	mux.Handle("POST /v1/networks", change(a, nil, func(ctx context.Context, n model.Network) (any, error) { return f.AddNetwork(ctx, n) }))
-	mux.Handle("PUT /v1/networks/{name}", change(a, func(n *model.Network) *string { return &n.Name }, a.updateNetwork))
+	mux.Handle("PATCH /v1/networks/{name}", answer(a.handleChangeNetwork))
 	mux.Handle("PUT /v1/nodes/{name}", change(a, func(n *api.NodeRequest) *string { return &n.Name }, put(a.putNode)))
 	mux.Handle("PUT /v1/policies/{name}", change(a, func(p *model.Policy) *string { return &p.Name }, put(f.PutPolicy)))
 	mux.Handle("PUT /v1/gateways/{name}", change(a, func(g *model.Gateway) *string { return &g.Name }, put(f.PutGateway)))
@@ -110,12 +115,38 @@ func (a *agent) deleteHandler(from func(context.Context, *http.Request) error) h
 	})
 }
 
-func (a *agent) updateNetwork(ctx context.Context, n model.Network) (any, error) {
-	return a.follower.UpdateNetwork(ctx, n.Name, func(is *model.Network) error {
-		n.ID = max(n.ID, is.ID) // 0: keep the id
-		*is = n
-		return nil
+// handleChangeNetwork changes the fields of a network that the request names.
+func (a *agent) handleChangeNetwork(r *http.Request) (any, error) {
+	patch, err := read[json.RawMessage](r)
+	if err != nil {
+		return nil, err
+	}
+	var changed model.Network
+	_, err = a.change(r.Context(), time.Now(), func(ctx context.Context) (err error) {
+		changed, err = a.follower.UpdateNetwork(ctx, r.PathValue("name"), func(n *model.Network) error { return patchNetwork(n, patch) })
+		return err
 	})
+	return changed, err
+}
+
+func patchNetwork(n *model.Network, patch json.RawMessage) error {
+	was, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	now, err := jsonpatch.MergePatch(was, patch)
+	if err != nil {
+		return refuse(http.StatusBadRequest, "read the request: %w; send a JSON object with the fields to change", err)
+	}
+	changed := model.Network{}
+	if err := follow.Decode(bytes.NewReader(now), &changed); err != nil {
+		return refuse(http.StatusBadRequest, "read the request: %w", err)
+	}
+	if err := checkName(&changed.Name, n.Name); err != nil {
+		return err
+	}
+	*n = changed
+	return nil
 }
 
 // handlePorts returns the fleet's ports that match the query.

@@ -11,7 +11,7 @@
 //	DELETE /v1/ports/{name}        → Applied
 //	GET    /v1/networks            []model.Network
 //	POST   /v1/networks            model.Network → model.Network   id and VNI 0: allocated
-//	PUT    /v1/networks/{name}     model.Network → model.Network
+//	PATCH  /v1/networks/{name}     fields of a model.Network, as a JSON merge patch (RFC 7396) → model.Network
 //	GET    /v1/nodes               []Node
 //	GET    /v1/policies|gateways|routes            []model.Policy, …
 //	PUT    /v1/nodes|policies|gateways/{name}      model.Node, … → {}

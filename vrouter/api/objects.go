@@ -2,11 +2,14 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"time"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 
 	"windtunnel/vrouter/bgp"
 	"windtunnel/vrouter/model"
@@ -48,9 +51,22 @@ func (c *Client) AddNetwork(ctx context.Context, n model.Network) (model.Network
 	return call[model.Network](ctx, c, http.MethodPost, "/v1/networks", n)
 }
 
-// PutNetwork changes a network.
-func (c *Client) PutNetwork(ctx context.Context, n model.Network) (model.Network, error) {
-	return call[model.Network](ctx, c, http.MethodPut, at("networks", n.Name), n)
+// ChangeNetwork changes the fields of a network that differ between was and now. Changes of other fields by other
+// clients stay.
+func (c *Client) ChangeNetwork(ctx context.Context, was, now model.Network) (model.Network, error) {
+	old, err := json.Marshal(was)
+	if err != nil {
+		return now, err
+	}
+	new, err := json.Marshal(now)
+	if err != nil {
+		return now, err
+	}
+	patch, err := jsonpatch.CreateMergePatch(old, new)
+	if err != nil {
+		return now, err
+	}
+	return call[model.Network](ctx, c, http.MethodPatch, at("networks", was.Name), json.RawMessage(patch))
 }
 
 // DeleteNetwork deletes a network that has no ports.
