@@ -144,6 +144,7 @@ func madeUp(t *testing.T, p part) (sample.Run, suite.Plan, []sample.Sample) {
 			} else {
 				smp.Metrics[sample.Throughput], smp.Metrics[sample.DatagramsReceived] = 12e9*quick, 200e3*quick
 				smp.Metrics[sample.SenderCPUPerByte], smp.Metrics[sample.ReceiverCPUPerByte] = 0.3/quick, 0.4/quick
+				smp.Metrics[sample.LostDatagrams], smp.Metrics[sample.Interruption] = 3/quick, 2e6/quick
 			}
 			if block == 2 && i == 0 {
 				failed := smp

@@ -118,7 +118,6 @@ var overlayTraffic = []grid{{
 			{name: "64 streams", group: "vrouter-direct", workload: "streams-64"},
 			{name: "4 workloads on each node", group: "vrouter-direct", workload: "workloads-4"},
 			{name: "16 workloads on each node", group: "vrouter-direct", workload: "workloads-16"},
-			{name: "one stream, 0.1 % of the frames are lost", group: "vrouter-direct-lossy", workload: "stream", over: "bridge-lossy"},
 		},
 		targets("UDP", least(1), most(1), most(1)),
 		[]line{
@@ -131,6 +130,21 @@ var overlayTraffic = []grid{{
 		[]line{{name: "TCP_RR, with a policy", group: "vrouter-direct-policy", workload: "rr", over: "vrouter-direct"}},
 		targets("the same, TCP_CRR", bound{}),
 		[]line{{name: "TCP_CRR, with a policy", group: "vrouter-direct-policy", workload: "crr", over: "vrouter-direct"}},
+	),
+}}
+
+// lossy compares systems on a link that loses frames.
+var lossy = []grid{{
+	corner: "0.1 % of the frames are lost",
+	columns: []column{
+		{"throughput", "", "stream", sample.Throughput, "bridge-lossy"},
+		{"sender CPU per byte", "", "stream", sample.SenderCPUPerByte, "bridge-lossy"},
+		{"receiver CPU per byte", "", "stream", sample.ReceiverCPUPerByte, "bridge-lossy"},
+	},
+	lines: slices.Concat(
+		[]line{{name: "bridge", group: "bridge-lossy"}},
+		targets("direct", least(0.97)), []line{{name: "vrouter, direct", group: "vrouter-direct-lossy"}},
+		targets("tunnels", bound{}), []line{{name: "vrouter, VXLAN", group: "vrouter-vxlan-lossy"}, {name: "kernel VXLAN", group: "vxlan-lossy"}},
 	),
 }}
 
@@ -183,6 +197,47 @@ var packets = []grid{{
 	},
 }}
 
+// loss has the highest rate at which at most 0.1 % of the datagrams are lost, and a mix of sizes.
+var loss = []grid{
+	{
+		corner: "system", lines: packets[0].lines, sorted: true,
+		columns: []column{
+			{"64 bytes, at most 0.1 % lost", "", "udp-64-loss", sample.DatagramsReceived, ""},
+			{"over the bridge", "", "udp-64-loss", sample.Throughput, "bridge"},
+		},
+	},
+	{
+		name: "imix", corner: "system", sorted: true,
+		lines: []line{
+			{name: "bridge", group: "bridge"}, {name: "vrouter, direct", group: "vrouter-direct"},
+			{name: "vrouter, VXLAN", group: "vrouter-vxlan"}, {name: "kernel VXLAN", group: "vxlan"},
+		},
+		columns: []column{
+			{"IMIX, as fast as possible", "", "udp-imix", sample.DatagramsReceived, ""},
+			{"over the bridge", "", "udp-imix", sample.Throughput, "bridge"},
+		},
+	},
+}
+
+// pace has the latency of requests that are due at a share of the capacity.
+var pace = []grid{{
+	corner: "system",
+	lines: []line{
+		{name: "bridge", group: "bridge"}, {name: "vrouter, direct", group: "vrouter-direct"},
+		{name: "vrouter, VXLAN", group: "vrouter-vxlan"}, {name: "kernel VXLAN", group: "vxlan"},
+	},
+	columns: []column{
+		{"p50 at 10 %", "", "pace-10", sample.LatencyP50, ""},
+		{"p50 at 50 %", "", "pace-50", sample.LatencyP50, ""},
+		{"p50 at 90 %", "", "pace-90", sample.LatencyP50, ""},
+		{"p99 at 10 %", "", "pace-10", sample.LatencyP99, ""},
+		{"p99 at 50 %", "", "pace-50", sample.LatencyP99, ""},
+		{"p99 at 90 %", "", "pace-90", sample.LatencyP99, ""},
+		{"p99 at 50 %, over the bridge", "", "pace-50", sample.LatencyP99, "bridge"},
+		{"p99 at 90 %, over the bridge", "", "pace-90", sample.LatencyP99, "bridge"},
+	},
+}}
+
 var loadedLatency = []grid{{
 	corner: "system",
 	lines: []line{
@@ -223,8 +278,30 @@ var sweep = []grid{{
 		{name: "UDP, 1,024 bytes", workload: "udp-1024"}, {name: "UDP, 1,400 bytes", workload: "udp-1400"},
 		{name: "TCP_RR, 1 connection", workload: "rr-1"}, {name: "TCP_RR, 4 connections", workload: "rr-4"},
 		{name: "TCP_RR, 16 connections", workload: "rr-16"}, {name: "TCP_RR, 64 connections", workload: "rr-64"},
+		{name: "TCP_RR, 256 connections", workload: "rr-256"}, {name: "TCP_RR, 1,000 connections", workload: "rr-1000"},
+		{name: "NTttcp, 1 thread", workload: "threads-1"}, {name: "NTttcp, 4 threads", workload: "threads-4"},
+		{name: "NTttcp, 8 threads", workload: "threads-8"}, {name: "NTttcp, 12 threads", workload: "threads-12"}, {name: "NTttcp, 16 threads", workload: "threads-16"},
+		{name: "NTttcp, 24 threads", workload: "threads-24"},
 	},
 }}
+
+// churn has what traffic loses while the network changes.
+var churn = []grid{changes("", "datagrams lost", sample.LostDatagrams), changes("gap", "longest gap", sample.Interruption)}
+
+// changes returns a table with a metric during each kind of change.
+func changes(name, corner string, m sample.Metric) grid {
+	return grid{
+		name: name, corner: corner,
+		columns: []column{
+			{"no change", "", "still", m, ""}, {"containers", "", "ports", m, ""}, {"nodes", "", "nodes", m, ""}, {"routes", "", "routes", m, ""}, {"rules", "", "policies", m, ""},
+		},
+		lines: []line{
+			{name: "bridge", group: "bridge"}, {name: "Docker's bridge", group: "docker-bridge"},
+			{name: "vrouter, direct", group: "vrouter-direct"}, {name: "vrouter, direct, with a policy", group: "vrouter-direct-policy"}, {name: "vrouter, VXLAN", group: "vrouter-vxlan"},
+			{name: "kernel VXLAN", group: "vxlan"}, {name: "flannel, VXLAN", group: "flannel-vxlan"},
+		},
+	}
+}
 
 var gateway = []grid{{
 	corner: "way out",

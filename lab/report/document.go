@@ -65,11 +65,12 @@ func ladders(r *model.Report) (list []document.Section) {
 	return list
 }
 
-// figureTables returns the tables of the report, then those of each other CPU distance.
+// figureTables returns the tables of the report, then those of each other CPU distance. If these have few trials, a
+// terminal does not show them.
 func figureTables(r *model.Report) []document.Section {
 	list := tables.Sections(tables.Of(r))
 	for i := range r.Elsewhere {
-		list = append(list, document.Section{Title: r.Elsewhere[i].Title(), Sections: tables.Sections(tables.OfElsewhere(&r.Elsewhere[i]))})
+		list = append(list, document.Section{Title: r.Elsewhere[i].Title(), Sections: tables.Sections(tables.OfElsewhere(&r.Elsewhere[i])), Reference: r.Elsewhere[i].Few()})
 	}
 	return list
 }

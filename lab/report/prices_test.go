@@ -7,10 +7,13 @@ import (
 
 	"windtunnel/internal/must"
 	"windtunnel/lab/report"
+	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/report/reporttest"
 	"windtunnel/lab/report/tables"
 	"windtunnel/lab/report/text"
 	"windtunnel/lab/sample"
+	"windtunnel/lab/suite"
 )
 
 // At 10 Gbit/s, 1,000 Gbit take 100 s. Two hosts for 0.18 USD an hour each cost 0.01 USD in this time.
@@ -36,6 +39,25 @@ func TestThePriceOfTrafficFollowsFromThePricesOfItsHosts(t *testing.T) {
 		}
 		must.Equal(t, test.want, got)
 	}
+}
+
+// A scenario between a pair of hosts costs what these two hosts cost.
+func TestThePriceOfAPairIsThatOfItsHosts(t *testing.T) {
+	var r model.Report
+	for i, name := range []string{"a", "b", "c"} {
+		r.Run.Options.Hosts = append(r.Run.Options.Hosts, sample.Host{Name: name, Price: sample.Price{PerHour: 0.36 * float64(i), Currency: "USD"}})
+	}
+	for _, p := range []suite.HostPair{{From: "a", To: "b"}, {From: "c", To: "b"}} {
+		r.Scenarios = append(r.Scenarios, model.Scenario{
+			ID: suite.PairID("raw/stream", p), Workload: suite.Workload{Kind: suite.TCPStream},
+			Throughput: &quantity.Interval{Median: 10e9, Low: 10e9, High: 10e9, N: 6},
+		})
+	}
+	var got []string
+	for _, row := range tables.Prices(&r).Tables[0].Rows {
+		got = append(got, row.Cells[0].Text+": "+row.Cells[1].Text)
+	}
+	must.Equal(t, []string{"raw/stream a→b: 0.0100", "raw/stream c→b: 0.0300"}, got)
 }
 
 func TestAReportHasPricesAndZonesOfItsHosts(t *testing.T) {

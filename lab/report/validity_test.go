@@ -3,11 +3,13 @@ package report_test
 import (
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 
+	"windtunnel/internal/lists"
 	"windtunnel/internal/must"
 	"windtunnel/internal/phrase"
 	"windtunnel/lab/report"
@@ -113,12 +115,30 @@ func TestTroublesSeparateLostTrialsFromRepeatedTrials(t *testing.T) {
 	}
 	want := []string{
 		"bridge/stream: repeated 1 trial (tool-hung): builtin client on a1 did not end within 12 s and was killed; the trial is repeated",
-		"vxlan/stream: 1 of 12 trials left out as not valid (steal): the machine's host took 4.2 % of node a's CPUs, more than the 2 % that pass",
-		"vxlan/stream: repeated 1 trial (foreign-cpu): processes outside the experiment used 31 % of node b's CPUs, more than the 3 % that pass",
 		"macvlan/stream: skipped: this kernel has no macvlan: load the module with `modprobe macvlan`",
+		"vxlan/stream: 1 of 12 trials left out as not valid (steal): the machine's host took 4.2 % of node a's CPUs, more than the 2 % that pass",
 		"geneve/stream: 12 of 12 trials left out as not valid (foreign-cpu): worst: processes outside the experiment used 31 % of node b's CPUs, more than the 3 % that pass",
+		"vxlan/stream: repeated 1 trial (foreign-cpu): processes outside the experiment used 31 % of node b's CPUs, more than the 3 % that pass",
 	}
 	must.Equal(t, want, got)
+}
+
+func TestOneTroubleNamesAllScenariosOfAGate(t *testing.T) {
+	far := func(block int, distance float64) sample.Sample {
+		return sample.Sample{Block: block, Gates: []sample.Gate{{
+			Name: sample.CPUMoved, Value: distance, Limit: 100, Unit: "ns",
+			Message: fmt.Sprintf("the CPUs were %.0f ns from each other; the run measures at 90 ns: use --cpu-distance any", distance),
+		}}}
+	}
+	r := &model.Report{Scenarios: []model.Scenario{
+		{ID: "a/stream", Trials: 2, Failed: 1, Samples: []sample.Sample{far(0, 421), {Block: 0}, {Block: 1}, far(2, 410)}},
+		{ID: "b/stream", Trials: 3, Samples: []sample.Sample{{Block: 0}, far(1, 412), {Block: 1}, far(2, 430), {Block: 2}}},
+		{ID: "c/stream", Trials: 1, Failed: 2, Samples: []sample.Sample{{Block: 0}, far(1, 402), far(2, 401)}},
+	}}
+	must.Equal(t, []string{
+		"3 trials left out as not valid (cpu-distance): a/stream 1 of 3, c/stream 2 of 3; worst: the CPUs were 410 ns from each other; the run measures at 90 ns",
+		"repeated 3 trials (cpu-distance): a/stream 1, b/stream 2; worst: the CPUs were 430 ns from each other; the run measures at 90 ns",
+	}, lists.Map(rejected.Troubles(r), rejected.Trouble.String))
 }
 
 func TestCSVShowsGatesAndProfiledTrials(t *testing.T) {

@@ -194,9 +194,9 @@ type Workload struct {
 	// Loss is the fraction of the datagrams that may be lost: the tool finds the highest rate of a
 	// UDP stream at which no more are lost. 0: no search.
 	Loss float64 `json:"loss_ratio,omitempty"`
-	// Pace is the number of requests per second of all connections together, sent whether or not
-	// responses are late; 0: one after another. OfCapacity is the share of what goes through one
-	// after another: the tool finds the pace.
+	// Pace is the number of requests per second of all connections together. Each is due whether or not
+	// earlier responses are late, and its latency counts from then. 0: one after another. OfCapacity is the
+	// share of what goes through one after another: the tool finds the pace.
 	Pace       float64 `json:"pace_per_s,omitempty"`
 	OfCapacity float64 `json:"of_capacity_ratio,omitempty"`
 	DSCP       DSCP    `json:"dscp,omitempty"` // both ends set it on their sockets

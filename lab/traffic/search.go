@@ -26,7 +26,7 @@ const (
 	// searchWidth is the ratio of the lowest rate that loses too much to the highest that does
 	// not, at which the search ends.
 	searchWidth  = 1.02
-	searchTrials = 16
+	searchTrials = 31 // the first, and two at each of 15 rates
 	searchWindow = 200 * time.Millisecond
 	searchWarmup = 50 * time.Millisecond
 	// SearchLimit is the longest time of a search. A trial takes 0.4 s, most of it for its
@@ -47,10 +47,16 @@ func (s search) rate() (int64, error) {
 		return 0, err
 	}
 	low, high, guess, step := 0.0, full.sent, full.received, 1.05
-	for trials := 1; high > low*searchWidth && trials < searchTrials; {
+	for trials := 1; high > low*searchWidth; {
+		if trials+2 > searchTrials && low > 0 {
+			return 0, fmt.Errorf("after %d trials the highest rate is only known to be between %.3g and %.3g bit/s; look for the cause", trials, low, high)
+		}
+		if trials+2 > searchTrials {
+			return 0, fmt.Errorf("more than %.3g %% of the datagrams are lost even at %.3g bit/s; give a higher loss, or look for the cause", 100*s.bound, high)
+		}
 		guess = min(guess, high/searchWidth)
 		t, err := s.try(int64(guess))
-		if trials++; err == nil && t.loss > s.bound && trials < searchTrials {
+		if trials++; err == nil && t.loss > s.bound {
 			t, err = s.try(int64(guess))
 			trials++
 		}
@@ -65,9 +71,6 @@ func (s search) rate() (int64, error) {
 			high = guess
 			guess = max(math.Sqrt(low*high), high/2)
 		}
-	}
-	if low == 0 {
-		return 0, fmt.Errorf("more than %.3g %% of the datagrams are lost even at %.3g bit/s; give a higher loss, or look for the cause", 100*s.bound, high)
 	}
 	return int64(low), nil
 }

@@ -2,9 +2,11 @@ package model
 
 import (
 	"fmt"
+	"slices"
 
 	"windtunnel/lab/report/quantity"
 	"windtunnel/lab/sample"
+	"windtunnel/lab/stats"
 )
 
 // Conditions describe the state of the machine during the trials that count.
@@ -40,6 +42,11 @@ type Elsewhere struct {
 	Distance  float64    `json:"cpu_distance_ns"`
 	Scenarios []Scenario `json:"scenarios"`
 	Report    *Report    `json:"-"`
+}
+
+// Few reports whether no scenario has as many trials as a 95 % interval needs.
+func (e *Elsewhere) Few() bool {
+	return !slices.ContainsFunc(e.Scenarios, func(s Scenario) bool { return s.Trials >= stats.MinimumTrials(stats.Level) })
 }
 
 // Title returns the title of these tables, with the CPU distance.

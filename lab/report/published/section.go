@@ -95,7 +95,7 @@ func measuredCell(c *model.PublishedCell) document.Cell {
 }
 
 const publishedLegend = "The command “windtunnel report --format published” wrote this page from stored runs. " +
-	"“Published experiments” has the documents, the rule of the verdicts, and the differences from the documents. " +
+	"“Published experiments” has the documents, pictures of their set-ups, the rule of the verdicts, and the differences from the documents. " +
 	"The first table below each title has the document's rows and columns, with the measured median in brackets and the sign of the verdict. " +
 	"Elsewhere brackets hold 95 % intervals. A figure without a ratio (–) is a baseline, or the document has no baseline for it. Such a figure depends on the hardware."
 
@@ -125,6 +125,9 @@ func Document(reports ...*model.Report) (document.Document, error) {
 		}
 		if len(conclusions.Rows) > 0 {
 			s.Sections = append(s.Sections, document.Section{Title: "Conclusions of the document", Tables: conclusions.List()})
+		}
+		if others := beyond(r); len(others.Rows) > 0 {
+			s.Sections = append(s.Sections, document.Section{Title: beyondTitle, Lead: beyondLead, Tables: others.List()})
 		}
 		if len(r.Notes) > 0 {
 			s.Sections = append(s.Sections, document.Section{Title: "Notes", Sentences: r.Notes})

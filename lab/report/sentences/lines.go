@@ -25,7 +25,11 @@ func Conditions(r *model.Report) (lines phrase.Lines) {
 		for i := range e.Scenarios {
 			trials += e.Scenarios[i].Trials
 		}
-		lines.Say("%s counted with the CPUs %.0f ns from each other: a separate table shows their figures.", phrase.Count(trials, "trial"), e.Distance)
+		where := "a separate table shows their figures"
+		if e.Few() {
+			where = "too few for intervals; the HTML report has a table of their figures"
+		}
+		lines.Say("%s counted with the CPUs %.0f ns from each other: %s.", phrase.Count(trials, "trial"), e.Distance, where)
 	}
 	lines.SayIf(c.Adjusted, "The host changed the state of this machine too often to measure in one, and took its CPUs away in %.0f %% of the time: the figures are adjusted to that distance and to no steal, by a regression over slices of 100 ms. Ratios are less certain than on a machine with CPUs of its own.", 100*c.Stolen)
 	for _, why := range leftOut {

@@ -58,6 +58,13 @@ type traffic struct {
 	tool, placement string
 }
 
+// lineOf is what the scenarios of a line have in common, beside their traffic.
+type lineOf struct {
+	group    string
+	fabric   suite.Fabric
+	endpoint suite.Endpoint
+}
+
 func decimals(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 func bytes(v float64) string    { return units.FormatBytes(int64(v)) }
 
@@ -107,13 +114,13 @@ func Curves(r *model.Report) (list []Curve) {
 // one value, the first counts.
 func (p property) curve(scenarios []*model.Scenario) (c Curve) {
 	c.Property, c.Metric = p.name, p.metric(scenarios[0].Workload.Kind)
-	groups := map[string]map[float64]*model.Scenario{}
-	var names []string
+	groups := map[lineOf]map[float64]*model.Scenario{}
+	var names []lineOf
 	for _, s := range scenarios {
 		if s.Interval(c.Metric) == nil {
 			continue
 		}
-		name := suite.Group(s.ID)
+		name := lineOf{suite.Group(s.ID), s.Fabric, s.Endpoint}
 		if groups[name] == nil {
 			names, groups[name] = append(names, name), map[float64]*model.Scenario{}
 		}
@@ -121,7 +128,7 @@ func (p property) curve(scenarios []*model.Scenario) (c Curve) {
 			groups[name][p.of(s)] = s
 		}
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return len(groups[name]) < leastValues })
+	names = slices.DeleteFunc(names, func(name lineOf) bool { return len(groups[name]) < leastValues })
 	var values []float64
 	for _, name := range names {
 		for v := range groups[name] {
@@ -131,11 +138,11 @@ func (p property) curve(scenarios []*model.Scenario) (c Curve) {
 	slices.SortFunc(values, cmp.Compare[float64])
 	values = slices.Compact(values)
 	for _, name := range names {
-		line := CurveLine{Group: name}
+		l := CurveLine{Group: name.group}
 		for _, v := range values {
-			line.Scenarios = append(line.Scenarios, groups[name][v])
+			l.Scenarios = append(l.Scenarios, groups[name][v])
 		}
-		c.Lines = append(c.Lines, line)
+		c.Lines = append(c.Lines, l)
 	}
 	for _, v := range values {
 		c.Values = append(c.Values, p.print(v))

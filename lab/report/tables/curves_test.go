@@ -44,7 +44,11 @@ func TestOtherScenariosMakeNoCurve(t *testing.T) {
 	two := streams("bridge", 1, 4)
 	apart := streams("bridge", 1, 4, 16)
 	apart[1].Workload.IPVersion = 6
-	for name, list := range map[string][]model.Scenario{"two values": two, "another difference": apart, "none": nil} {
+	links := streams("bridge", 1, 4, 16)
+	links[1].Fabric.Rate = 1e9
+	guests := streams("bridge", 1, 4, 16)
+	guests[2].Endpoint.Kind = suite.VM
+	for name, list := range map[string][]model.Scenario{"two values": two, "another difference": apart, "another link": links, "another endpoint": guests, "none": nil} {
 		if got := Curves(&model.Report{Scenarios: list}); got != nil {
 			t.Errorf("%s: %+v", name, got)
 		}

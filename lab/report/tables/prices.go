@@ -1,6 +1,8 @@
 package tables
 
 import (
+	"slices"
+
 	"windtunnel/lab/report/document"
 	"windtunnel/lab/report/model"
 	"windtunnel/lab/report/quantity"
@@ -34,7 +36,7 @@ func (b bought) table(r *model.Report) (t document.Table) {
 	for i := range r.Scenarios {
 		sc := &r.Scenarios[i]
 		iv := sc.Interval(b.metric)
-		perHour, currency, known := rent(r.Run.Options.Hosts, sc)
+		perHour, currency, known := rent(hostsOf(r.Run.Options.Hosts, sc))
 		if !known || iv == nil || iv.Low <= 0 || sc.Workload.Kind.Exchange() != (b == requests) {
 			continue
 		}
@@ -48,20 +50,25 @@ func (b bought) table(r *model.Report) (t document.Table) {
 	return t
 }
 
-// rent returns the sum of the prices per hour of the hosts that a scenario uses. known is false if one of them has no price.
-func rent(hosts []sample.Host, s *model.Scenario) (perHour float64, currency string, known bool) {
-	used := 2
+// hostsOf returns the hosts that a scenario uses: those of its pair in a run between every pair of hosts, else the first
+// two, or the first.
+func hostsOf(hosts []sample.Host, s *model.Scenario) []sample.Host {
+	if _, pair, ok := suite.SplitPairID(s.ID); ok {
+		return slices.DeleteFunc(slices.Clone(hosts), func(h sample.Host) bool { return h.Name != pair.From && h.Name != pair.To })
+	}
 	if s.Placement == string(suite.Colocated) {
-		used = 1
+		return hosts[:min(1, len(hosts))]
 	}
-	if len(hosts) < used {
-		return 0, "", false
-	}
-	for _, h := range hosts[:used] {
+	return hosts[:min(2, len(hosts))]
+}
+
+// rent returns the sum of the prices per hour of hosts. known is false if one of them has no price.
+func rent(hosts []sample.Host) (perHour float64, currency string, known bool) {
+	for _, h := range hosts {
 		if h.Price.Currency == "" {
 			return 0, "", false
 		}
 		perHour, currency = perHour+h.Price.PerHour, h.Price.Currency
 	}
-	return perHour, currency, true
+	return perHour, currency, len(hosts) > 0
 }

@@ -48,6 +48,7 @@ var Compared = []sample.Metric{
 // titles has the plan's title of each. If two scenarios have figures but cannot be
 // compared, compare adds the reason to apart.
 func (b *Judge) compare(apart map[suite.Comparison]string) (list []*model.Comparison, titles []string) {
+	var uncompared phrase.Lines
 	for _, c := range b.Plan.Comparisons {
 		subject, baseline := b.Cells[c.Subject], b.Cells[c.Baseline]
 		if subject == nil || baseline == nil {
@@ -58,7 +59,7 @@ func (b *Judge) compare(apart map[suite.Comparison]string) (list []*model.Compar
 			apart[suite.Comparison{Subject: c.Subject, Baseline: c.Baseline}] = why
 			b.Doubt.Say("%s, so they cannot be compared.", why)
 		} else if shown, elsewhere := b.CommonBlocks(c.Subject, c.Baseline); elsewhere > 0 {
-			b.Doubt.Say("%s and %s are compared in %s, in which both ran at the CPU distance of these figures. Not counted: %s at another distance.", c.Subject, c.Baseline, phrase.Count(shown, "block"), phrase.Count(elsewhere, "block"))
+			uncompared.Say("%d of %d of %s with %s", elsewhere, shown+elsewhere, c.Subject, c.Baseline)
 		}
 		for _, m := range Compared {
 			if !Comparable(m, subject.Scenario, baseline.Scenario) {
@@ -69,6 +70,7 @@ func (b *Judge) compare(apart map[suite.Comparison]string) (list []*model.Compar
 			}
 		}
 	}
+	b.Doubt.SayIf(uncompared != nil, "Blocks in which both scenarios ran at another CPU distance than that of these figures are not compared: %s.", phrase.Some(uncompared, model.MostNamed))
 	return list, titles
 }
 

@@ -1,0 +1,52 @@
+package published
+
+import (
+	"slices"
+
+	"windtunnel/lab/report/document"
+	"windtunnel/lab/report/model"
+	"windtunnel/lab/report/quantity"
+	"windtunnel/lab/report/verdicts"
+	"windtunnel/lab/sample"
+)
+
+const (
+	beyondTitle = "Beyond the document's tables"
+	beyondLead  = "Scenarios of the run that stand in no table above, such as what the document planned next, its own links, and other systems. Each ratio is that to the baseline. `~`: no difference shows. `?`: suggested. `!`: too noisy to judge. `…`: too few trials."
+)
+
+// beyond lists the throughput, or the transactions, of the scenarios that no table of a document has, each with its ratio to
+// its baseline.
+func beyond(r *model.Report) document.Table {
+	t := document.Table{Columns: slices.Concat(document.Words("scenario", "what"), document.Figures("measured", "ratio"), document.Words("baseline"))}
+	for i := range r.Scenarios {
+		s := &r.Scenarios[i]
+		m := sample.Throughput
+		if s.Workload.Kind.Exchange() {
+			m = sample.Transactions
+		}
+		iv := s.Interval(m)
+		if iv == nil || inTable(r, s.ID) {
+			continue
+		}
+		scale := quantity.ScaleOf(m, iv.Median)
+		median, bounds := scale.Figure(*iv)
+		row := t.Add(s.ID, m.Label())
+		row.Cells = append(row.Cells, document.Cell{Text: quantity.WithUnit(median, scale.Unit), Range: bounds})
+		var ratio document.Cell
+		baseline := ""
+		if c := r.Ratio(s.ID, m); c != nil {
+			ratio.Text, ratio.Range = quantity.Ratio(c.Ratio)
+			ratio.Mark, baseline = verdicts.Marks[c.Verdict], c.Baseline
+		}
+		row.Cells = append(row.Cells, ratio, document.Cell{Text: baseline})
+	}
+	return t
+}
+
+// inTable reports whether a table of a document has a figure of a scenario.
+func inTable(r *model.Report, scenario string) bool {
+	return slices.ContainsFunc(r.Tables, func(t model.PublishedTable) bool {
+		return slices.ContainsFunc(t.Cells(), func(c *model.PublishedCell) bool { return c.Scenario == scenario })
+	})
+}
