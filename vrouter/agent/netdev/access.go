@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -120,10 +122,46 @@ func RemoveAccess(s *Space, c config.Config) error {
 }
 
 // accessNote is the file of KeepAccess. It has the IP versions that may have chains. If the agent
-// has turned on forwarding, the value is the last ifindex of that time; 0: forwarding was on.
+// has turned on forwarding, the value is the last ifindex of that time; 0: forwarding was on. It also has the
+// sysctls in /proc/sys/net that turning forwarding on and off again changes, with their values before.
 type accessNote struct {
 	path  string
 	noted map[string]int
+}
+
+// forget removes everything about an IP version.
+func (n *accessNote) forget(f accessFamily) {
+	maps.DeleteFunc(n.noted, func(key string, _ int) bool { return key == f.name || strings.HasPrefix(key, f.name+"/") })
+}
+
+// addOverwritten adds the sysctls of an IP version that change. Linux sets the forwarding of each device to that of
+// all, and for IPv4 accept_redirects of all to the opposite.
+func (n *accessNote) addOverwritten(f accessFamily) error {
+	paths, err := filepath.Glob("/proc/sys/net/" + f.name + "/conf/*/forwarding")
+	if err != nil {
+		return err
+	}
+	const redirects = "/proc/sys/net/ipv4/conf/all/accept_redirects"
+	if f.is(netip.IPv4Unspecified()) {
+		paths = append(paths, redirects)
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) { // the device is gone
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		value, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err != nil {
+			return fmt.Errorf("read %s: %w", path, err)
+		}
+		if on := value != 0; on != (path == redirects) {
+			n.noted[strings.TrimPrefix(path, "/proc/sys/net/")] = value
+		}
+	}
+	return nil
 }
 
 func (n *accessNote) write() error {
@@ -142,9 +180,9 @@ func (f accessFamily) keep(s *Space, subnets, pools []netip.Prefix, note *access
 		if !noted {
 			return false, nil
 		}
-		err := errors.Join(f.stopForwarding(s, last), f.removeChains())
+		err := errors.Join(f.stopForwarding(s, last, note), f.removeChains())
 		if err == nil {
-			delete(note.noted, f.name)
+			note.forget(f)
 			err = note.write()
 		}
 		return true, err
@@ -163,6 +201,10 @@ func (f accessFamily) keep(s *Space, subnets, pools []netip.Prefix, note *access
 		for _, l := range all {
 			last = max(last, l.Attrs().Index)
 		}
+		note.forget(f)
+		if err := note.addOverwritten(f); err != nil {
+			return false, err
+		}
 	}
 	if !noted {
 		note.noted[f.name] = last
@@ -179,9 +221,10 @@ func (f accessFamily) keep(s *Space, subnets, pools []netip.Prefix, note *access
 }
 
 // stopForwarding turns off forwarding if the agent has turned it on, and no other program may
-// depend on it. Programs that forward, such as Docker and libvirt, turn on forwarding and add
-// devices. So forwarding stays on if a device came later than last and is not the agent's.
-func (f accessFamily) stopForwarding(s *Space, last int) error {
+// depend on it. Then it restores the sysctls of the note. Programs that forward, such as Docker and
+// libvirt, turn on forwarding and add devices. So forwarding stays on if a device came later than
+// last and is not the agent's.
+func (f accessFamily) stopForwarding(s *Space, last int, note *accessNote) error {
 	if last == 0 {
 		return nil
 	}
@@ -196,6 +239,14 @@ func (f accessFamily) stopForwarding(s *Space, last int) error {
 	}
 	if err := setSysctl(filepath.Join("/proc/sys/net", f.forwarding), "0"); err != nil {
 		return fmt.Errorf("set %s: %w", f.forwarding, err)
+	}
+	for key, value := range note.noted {
+		if !strings.HasPrefix(key, f.name+"/") {
+			continue
+		}
+		if err := setSysctl(filepath.Join("/proc/sys/net", key), strconv.Itoa(value)); err != nil && !errors.Is(err, fs.ErrNotExist) { // the device may be gone
+			return fmt.Errorf("set %s: %w", key, err)
+		}
 	}
 	return nil
 }

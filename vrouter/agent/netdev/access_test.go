@@ -192,6 +192,41 @@ func TestForwardingStaysOnIfAnotherProgramMayNeedIt(t *testing.T) {
 	expect("that was on before", "11")
 }
 
+// When Linux turns forwarding on or off, it also sets it for each device, and lets all devices accept redirects or not.
+func TestSysctlsOfSingleDevicesAreRestored(t *testing.T) {
+	b := newAccessBed(t)
+	for _, name := range []string{"routed", "other", "gone"} {
+		b.addDevice(name)
+	}
+	paths := []string{
+		"ipv4/conf/routed/forwarding", "ipv4/conf/other/forwarding", "ipv4/conf/default/forwarding", "ipv4/conf/all/accept_redirects",
+		"ipv6/conf/routed/forwarding", "ipv6/conf/other/forwarding", "ipv6/conf/default/forwarding",
+	}
+	values := func() (list []string) {
+		b.must(b.space.Do(func() error {
+			for _, p := range paths {
+				list = append(list, strings.TrimSpace(string(must.Get(os.ReadFile("/proc/sys/net/"+p))(t))))
+			}
+			return nil
+		}))
+		return list
+	}
+	before := []string{"1", "0", "0", "0", "1", "0", "1"}
+	b.must(b.space.Do(func() error {
+		for i, p := range paths {
+			b.must(setSysctl("/proc/sys/net/"+p, before[i]))
+		}
+		return setSysctl("/proc/sys/net/ipv4/conf/gone/forwarding", "1")
+	}))
+	must.Equal(t, before, values())
+	b.keep(true, 6, "10.1.0.0/16", "fd00:1::/64")
+	must.Equal(t, []string{"1", "1", "1", "0", "1", "1", "1"}, values())
+	b.keep(false, 2, "10.1.0.0/16", "fd00:1::/64")
+	b.must(b.space.Links.LinkDel(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "gone"}}))
+	b.keep(true, 4)
+	must.Equal(t, before, values())
+}
+
 // With forwarding, Linux ignores router advertisements, so addresses and routes from them expire.
 func TestForwardingIsNotTurnedOnWhereAdvertisementsAreNeeded(t *testing.T) {
 	s := newSpace(t)
