@@ -142,9 +142,8 @@ var lossy = []grid{{
 		{"receiver CPU per byte", "", "stream", sample.ReceiverCPUPerByte, "bridge-lossy"},
 	},
 	lines: slices.Concat(
-		[]line{{name: "bridge", group: "bridge-lossy"}},
+		[]line{{name: "bridge", group: "bridge-lossy"}, {name: "vrouter, VXLAN", group: "vrouter-vxlan-lossy"}, {name: "kernel VXLAN", group: "vxlan-lossy"}},
 		targets("direct", least(0.97)), []line{{name: "vrouter, direct", group: "vrouter-direct-lossy"}},
-		targets("tunnels", bound{}), []line{{name: "vrouter, VXLAN", group: "vrouter-vxlan-lossy"}, {name: "kernel VXLAN", group: "vxlan-lossy"}},
 	),
 }}
 
