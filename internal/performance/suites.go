@@ -133,7 +133,7 @@ var overlayTraffic = []grid{{
 	),
 }}
 
-// lossy compares systems on a link that loses frames.
+// lossy compares systems on a link that loses 0.1 % of the frames.
 var lossy = []grid{{
 	corner: "0.1 % of the frames are lost",
 	columns: []column{
@@ -196,7 +196,13 @@ var packets = []grid{{
 	},
 }}
 
-// loss has the highest rate at which at most 0.1 % of the datagrams are lost, and a mix of sizes.
+// few lists the bridge and the systems that its figures are compared with most often.
+var few = []line{
+	{name: "bridge", group: "bridge"}, {name: "vrouter, direct", group: "vrouter-direct"},
+	{name: "vrouter, VXLAN", group: "vrouter-vxlan"}, {name: "kernel VXLAN", group: "vxlan"},
+}
+
+// loss shows the highest rate at which at most 0.1 % of the datagrams are lost. Its second table shows datagrams of mixed sizes.
 var loss = []grid{
 	{
 		corner: "system", lines: packets[0].lines, sorted: true,
@@ -206,11 +212,7 @@ var loss = []grid{
 		},
 	},
 	{
-		name: "imix", corner: "system", sorted: true,
-		lines: []line{
-			{name: "bridge", group: "bridge"}, {name: "vrouter, direct", group: "vrouter-direct"},
-			{name: "vrouter, VXLAN", group: "vrouter-vxlan"}, {name: "kernel VXLAN", group: "vxlan"},
-		},
+		name: "imix", corner: "system", lines: few, sorted: true,
 		columns: []column{
 			{"IMIX, as fast as possible", "", "udp-imix", sample.DatagramsReceived, ""},
 			{"over the bridge", "", "udp-imix", sample.Throughput, "bridge"},
@@ -218,13 +220,9 @@ var loss = []grid{
 	},
 }
 
-// pace has the latency of requests that are due at a share of the capacity.
+// pace shows the latency of requests at 10, 50 and 90 % of the highest request rate.
 var pace = []grid{{
-	corner: "system",
-	lines: []line{
-		{name: "bridge", group: "bridge"}, {name: "vrouter, direct", group: "vrouter-direct"},
-		{name: "vrouter, VXLAN", group: "vrouter-vxlan"}, {name: "kernel VXLAN", group: "vxlan"},
-	},
+	corner: "system", lines: few,
 	columns: []column{
 		{"p50 at 10 %", "", "pace-10", sample.LatencyP50, ""},
 		{"p50 at 50 %", "", "pace-50", sample.LatencyP50, ""},
@@ -284,10 +282,10 @@ var sweep = []grid{{
 	},
 }}
 
-// churn has what traffic loses while the network changes.
+// churn shows the datagrams that are lost while the network changes, and the longest time without a datagram.
 var churn = []grid{changes("", "datagrams lost", sample.LostDatagrams), changes("gap", "longest gap", sample.Interruption)}
 
-// changes returns a table with a metric during each kind of change.
+// changes returns a table of one metric, with a column for each kind of change.
 func changes(name, corner string, m sample.Metric) grid {
 	return grid{
 		name: name, corner: corner,

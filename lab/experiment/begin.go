@@ -11,7 +11,7 @@ import (
 )
 
 // startApart is the time that one more client takes to start if all clients share
-// one CPU. 64 clients began within 0.96 s on a busy machine. 16 clients sometimes took more than 0.4 s.
+// one CPU. 64 clients began within 0.96 s on a busy machine. 16 clients sometimes needed more than 0.4 s.
 const startApart = 30 * time.Millisecond
 
 // timing returns the scenario's timing. Its cool-down includes the time between

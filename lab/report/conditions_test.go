@@ -198,7 +198,7 @@ func TestBlocksAtAnotherDistanceAreCountedBesideAComparison(t *testing.T) {
 		}
 		return 52
 	})
-	expectNote(t, report.Build(sample.Run{}, plan, samples), "Blocks in which both scenarios ran at another CPU distance than that of these figures are not compared: 3 of 9 of vxlan/stream with bridge/stream.")
+	expectNote(t, report.Build(sample.Run{}, plan, samples), "Some blocks are not compared, because both scenarios ran at another CPU distance than the one of these figures: 3 of 9 blocks of vxlan/stream and bridge/stream.")
 }
 
 func TestAScenarioWithTrialsOnlyAtAnotherDistanceHasRun(t *testing.T) {

@@ -65,8 +65,8 @@ func ladders(r *model.Report) (list []document.Section) {
 	return list
 }
 
-// figureTables returns the tables of the report, then those of each other CPU distance. If these have few trials, a
-// terminal does not show them.
+// figureTables returns the tables of the report, and then the tables of trials at other CPU distances. A terminal does
+// not show the tables of a distance that has too few trials for intervals.
 func figureTables(r *model.Report) []document.Section {
 	list := tables.Sections(tables.Of(r))
 	for i := range r.Elsewhere {

@@ -41,7 +41,7 @@ func TestThePriceOfTrafficFollowsFromThePricesOfItsHosts(t *testing.T) {
 	}
 }
 
-// A scenario between a pair of hosts costs what these two hosts cost.
+// In a run between every pair of hosts, the price of a scenario is that of its own two hosts.
 func TestThePriceOfAPairIsThatOfItsHosts(t *testing.T) {
 	var r model.Report
 	for i, name := range []string{"a", "b", "c"} {

@@ -195,8 +195,8 @@ type Workload struct {
 	// UDP stream at which no more are lost. 0: no search.
 	Loss float64 `json:"loss_ratio,omitempty"`
 	// Pace is the number of requests per second of all connections together. Each is due whether or not
-	// earlier responses are late, and its latency counts from then. 0: one after another. OfCapacity is the
-	// share of what goes through one after another: the tool finds the pace.
+	// earlier responses are late, and its latency counts from then. 0: one after another. OfCapacity gives
+	// the pace as a share of the rate that requests reach one after another. The tool measures that rate.
 	Pace       float64 `json:"pace_per_s,omitempty"`
 	OfCapacity float64 `json:"of_capacity_ratio,omitempty"`
 	DSCP       DSCP    `json:"dscp,omitempty"` // both ends set it on their sockets

@@ -26,7 +26,7 @@ const (
 	// searchWidth is the ratio of the lowest rate that loses too much to the highest that does
 	// not, at which the search ends.
 	searchWidth  = 1.02
-	searchTrials = 31 // the first, and two at each of 15 rates
+	searchTrials = 31 // one at full speed, and at most two at each of 15 rates
 	searchWindow = 200 * time.Millisecond
 	searchWarmup = 50 * time.Millisecond
 	// SearchLimit is the longest time of a search. A trial takes 0.4 s, most of it for its
@@ -49,7 +49,7 @@ func (s search) rate() (int64, error) {
 	low, high, guess, step := 0.0, full.sent, full.received, 1.05
 	for trials := 1; high > low*searchWidth; {
 		if trials+2 > searchTrials && low > 0 {
-			return 0, fmt.Errorf("after %d trials the highest rate is only known to be between %.3g and %.3g bit/s; look for the cause", trials, low, high)
+			return 0, fmt.Errorf("the search ended after %d trials, and the highest rate can be anywhere between %.3g and %.3g bit/s; look for what makes the loss change at the same rate", trials, low, high)
 		}
 		if trials+2 > searchTrials {
 			return 0, fmt.Errorf("more than %.3g %% of the datagrams are lost even at %.3g bit/s; give a higher loss, or look for the cause", 100*s.bound, high)

@@ -13,7 +13,7 @@ import (
 type network struct {
 	sender float64
 	stalls map[int]bool
-	leaks  bool // above the capacity it loses a tenth
+	leaks  bool // if the sender is faster than the capacity, a tenth of the datagrams is lost
 	trials int
 }
 

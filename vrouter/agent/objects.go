@@ -115,7 +115,7 @@ func (a *agent) deleteHandler(from func(context.Context, *http.Request) error) h
 	})
 }
 
-// handleChangeNetwork changes the fields of a network that the request names.
+// handleChangeNetwork applies a JSON merge patch (RFC 7396) to a network.
 func (a *agent) handleChangeNetwork(r *http.Request) (any, error) {
 	patch, err := read[json.RawMessage](r)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"windtunnel/vrouter/model"
 )
 
-// Clients read a network, and each changes another field. Each change must keep those before it.
+// Three clients have read the same network, and each changes a different field. No change may undo an earlier one.
 func TestChangesOfANetworkKeepEachOther(t *testing.T) {
 	t.Parallel()
 	f := agenttest.NewFleet(t)

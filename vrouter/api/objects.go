@@ -51,8 +51,8 @@ func (c *Client) AddNetwork(ctx context.Context, n model.Network) (model.Network
 	return call[model.Network](ctx, c, http.MethodPost, "/v1/networks", n)
 }
 
-// ChangeNetwork changes the fields of a network that differ between was and now. Changes of other fields by other
-// clients stay.
+// ChangeNetwork changes the fields of a network that differ between was and now. The other fields keep the values that
+// they have in the store, also if another client has changed them since.
 func (c *Client) ChangeNetwork(ctx context.Context, was, now model.Network) (model.Network, error) {
 	old, err := json.Marshal(was)
 	if err != nil {

@@ -44,7 +44,7 @@ type Elsewhere struct {
 	Report    *Report    `json:"-"`
 }
 
-// Few reports whether no scenario has as many trials as a 95 % interval needs.
+// Few reports whether each scenario has fewer trials than a 95 % interval needs.
 func (e *Elsewhere) Few() bool {
 	return !slices.ContainsFunc(e.Scenarios, func(s Scenario) bool { return s.Trials >= stats.MinimumTrials(stats.Level) })
 }

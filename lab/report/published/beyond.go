@@ -12,11 +12,11 @@ import (
 
 const (
 	beyondTitle = "Beyond the document's tables"
-	beyondLead  = "Scenarios of the run that stand in no table above, such as what the document planned next, its own links, and other systems. Each ratio is that to the baseline. `~`: no difference shows. `?`: suggested. `!`: too noisy to judge. `…`: too few trials."
+	beyondLead  = "These scenarios of the run are in no table above. They measure what the document planned next, links of the document's own rate, and other systems. Each ratio is to the baseline in the last column. `~`: no difference shows. `?`: suggested. `!`: too noisy to judge. `…`: too few trials."
 )
 
-// beyond lists the throughput, or the transactions, of the scenarios that no table of a document has, each with its ratio to
-// its baseline.
+// beyond lists the scenarios that are in no table of the document. It shows the transactions of request/response and the
+// throughput of other traffic, with the ratio to the baseline.
 func beyond(r *model.Report) document.Table {
 	t := document.Table{Columns: slices.Concat(document.Words("scenario", "what"), document.Figures("measured", "ratio"), document.Words("baseline"))}
 	for i := range r.Scenarios {
@@ -44,7 +44,7 @@ func beyond(r *model.Report) document.Table {
 	return t
 }
 
-// inTable reports whether a table of a document has a figure of a scenario.
+// inTable reports whether a scenario has a figure in a table of the document.
 func inTable(r *model.Report, scenario string) bool {
 	return slices.ContainsFunc(r.Tables, func(t model.PublishedTable) bool {
 		return slices.ContainsFunc(t.Cells(), func(c *model.PublishedCell) bool { return c.Scenario == scenario })

@@ -38,9 +38,10 @@ func TestPagesFollowFromSuiteAndFigures(t *testing.T) {
 		s := must.Get(suite.Parse(name, yaml))(t)
 		plan := must.Get(s.Expand(suite.ExpandOptions{}))(t)
 
-		d := must.Get(Document(p.report(t, plan)))(t)
+		r := p.report(t, plan)
+		d := must.Get(Document(r))(t)
 		d.Sections[1].Lead = p.source()
-		p.keepBeyond(&d.Sections[1])
+		p.keepBeyond(t, plan, r, &d.Sections[1])
 		if lead := p.source(); !regexp.MustCompile(`revision [0-9a-f]{7,}`).MatchString(lead) || !strings.Contains(lead, "No figure is adjusted.") && !regexp.MustCompile(`adjusted .*; [0-9]+ of [0-9]+ trials count`).MatchString(lead) {
 			t.Errorf("the first paragraph of %s does not state the revision and the number of adjusted trials: %s", file, lead)
 		}
@@ -105,19 +106,28 @@ func (p page) source() string {
 	return ""
 }
 
-// keepBeyond copies the table of the scenarios that are in no table of the document from the page. A run before 30 November
-// 2026 has no such table on its page.
-func (p page) keepBeyond(s *document.Section) {
+// keepBeyond copies the table “Beyond the document's tables” from the page into a section, and checks its scenarios and
+// baselines. Pages of runs before 30 November 2026 do not have this table.
+func (p page) keepBeyond(t *testing.T, plan *suite.Plan, r *model.Report, s *document.Section) {
+	t.Helper()
 	heading := "### " + beyondTitle
 	if !strings.Contains(p.text, "\n"+heading+"\n") {
 		return
 	}
-	t := document.Table{Columns: slices.Concat(document.Words("scenario", "what"), document.Figures("measured", "ratio"), document.Words("baseline"))}
-	for _, row := range p.rows(heading) {
-		t.Add(row["scenario"], row["what"], row["measured"], row["ratio"], row["baseline"])
+	table := document.Table{Columns: slices.Concat(document.Words("scenario", "what"), document.Figures("measured", "ratio"), document.Words("baseline"))}
+	rows := p.rows(heading)
+	for _, row := range rows {
+		id, baseline := row["scenario"], row["baseline"]
+		if inTable(r, id) || !slices.ContainsFunc(plan.Scenarios, func(sc suite.Scenario) bool { return sc.ID == id }) {
+			t.Errorf("%s, %s: scenario %s is in a table of the document too, or not in the suite", plan.Suite, beyondTitle, id)
+		}
+		if baseline != "" && !slices.ContainsFunc(plan.Comparisons, func(c suite.Comparison) bool { return c.Subject == id && c.Baseline == baseline }) {
+			t.Errorf("%s, %s: the suite does not compare %s with %s", plan.Suite, beyondTitle, id, baseline)
+		}
+		table.Add(row["scenario"], row["what"], row["measured"], row["ratio"], row["baseline"])
 	}
 	at := slices.IndexFunc(s.Sections, func(s document.Section) bool { return s.Title == "Notes" })
-	s.Sections = slices.Insert(s.Sections, at, document.Section{Title: beyondTitle, Lead: beyondLead, Tables: t.List()})
+	s.Sections = slices.Insert(s.Sections, at, document.Section{Title: beyondTitle, Lead: beyondLead, Tables: table.List()})
 }
 
 // refine sets the bounds of a ratio to values that are printed as on the page, as a ratio and as a

@@ -94,8 +94,8 @@ func measuredCell(c *model.PublishedCell) document.Cell {
 	return cell
 }
 
-const publishedLegend = "The command “windtunnel report --format published” wrote this page from stored runs. " +
-	"“Published experiments” has the documents, pictures of their set-ups, the rule of the verdicts, and the differences from the documents. " +
+const publishedLegend = "The command “windtunnel report --format published” wrote this page. " +
+	"The page “Published experiments” names the documents, shows their set-ups, explains the verdicts, and lists what differs from the documents. " +
 	"The first table below each title has the document's rows and columns, with the measured median in brackets and the sign of the verdict. " +
 	"Elsewhere brackets hold 95 % intervals. A figure without a ratio (–) is a baseline, or the document has no baseline for it. Such a figure depends on the hardware."
 

@@ -20,9 +20,9 @@ type Trouble struct {
 }
 
 // Troubles lists the skipped scenarios and the failed trials, in the order of the
-// scenarios, and then the trials that failed a gate. Each reason occurs once for each
-// scenario, and each gate once for all of them. The troubles of a run between pairs of
-// hosts are in the notes.
+// scenarios. Then it lists the trials that failed a gate: one trouble for each gate, with
+// all its scenarios. Other reasons occur once for each scenario. The troubles of a run
+// between pairs of hosts are in the notes.
 func Troubles(r *model.Report) []Trouble {
 	var list []Trouble
 	if r.HostMatrices != nil {
@@ -127,10 +127,10 @@ func (w *failureGroup) trouble() Trouble {
 
 const leftOut = "left out as not valid"
 
-// trials is the number of the scenario's trials.
+// trials returns how many trials the scenario has.
 func (w *failureGroup) trials() int { return w.scenario.Trials + w.scenario.Failed }
 
-// together makes one trouble of the groups of one gate.
+// together returns one trouble for the groups of several scenarios that failed the same gate.
 func together(groups []*failureGroup) Trouble {
 	if len(groups) == 1 {
 		return groups[0].trouble()

@@ -58,7 +58,7 @@ type traffic struct {
 	tool, placement string
 }
 
-// lineOf is what the scenarios of a line have in common, beside their traffic.
+// lineOf identifies a line of a curve. All scenarios of the line have this group, fabric and endpoint.
 type lineOf struct {
 	group    string
 	fabric   suite.Fabric

@@ -50,8 +50,8 @@ func (b bought) table(r *model.Report) (t document.Table) {
 	return t
 }
 
-// hostsOf returns the hosts that a scenario uses: those of its pair in a run between every pair of hosts, else the first
-// two, or the first.
+// hostsOf returns the hosts that a scenario uses. In a run between every pair of hosts, the scenario's ID names them. In
+// other runs they are the first two hosts, or the first one if both ends are on one node.
 func hostsOf(hosts []sample.Host, s *model.Scenario) []sample.Host {
 	if _, pair, ok := suite.SplitPairID(s.ID); ok {
 		return slices.DeleteFunc(slices.Clone(hosts), func(h sample.Host) bool { return h.Name != pair.From && h.Name != pair.To })

@@ -59,7 +59,7 @@ func (b *Judge) compare(apart map[suite.Comparison]string) (list []*model.Compar
 			apart[suite.Comparison{Subject: c.Subject, Baseline: c.Baseline}] = why
 			b.Doubt.Say("%s, so they cannot be compared.", why)
 		} else if shown, elsewhere := b.CommonBlocks(c.Subject, c.Baseline); elsewhere > 0 {
-			uncompared.Say("%d of %d of %s with %s", elsewhere, shown+elsewhere, c.Subject, c.Baseline)
+			uncompared.Say("%d of %d blocks of %s and %s", elsewhere, shown+elsewhere, c.Subject, c.Baseline)
 		}
 		for _, m := range Compared {
 			if !Comparable(m, subject.Scenario, baseline.Scenario) {
@@ -70,7 +70,7 @@ func (b *Judge) compare(apart map[suite.Comparison]string) (list []*model.Compar
 			}
 		}
 	}
-	b.Doubt.SayIf(uncompared != nil, "Blocks in which both scenarios ran at another CPU distance than that of these figures are not compared: %s.", phrase.Some(uncompared, model.MostNamed))
+	b.Doubt.SayIf(uncompared != nil, "Some blocks are not compared, because both scenarios ran at another CPU distance than the one of these figures: %s.", phrase.Some(uncompared, model.MostNamed))
 	return list, titles
 }
 

@@ -121,21 +121,21 @@ func RemoveAccess(s *Space, c config.Config) error {
 	return err
 }
 
-// accessNote is the file of KeepAccess. It has the IP versions that may have chains. If the agent
-// has turned on forwarding, the value is the last ifindex of that time; 0: forwarding was on. It also has the
-// sysctls in /proc/sys/net that turning forwarding on and off again changes, with their values before.
+// accessNote is the file in which KeepAccess notes what to undo. The key "ipv4" or "ipv6" says that chains of this IP
+// version may exist. Its value is 0 if forwarding was on already. If the agent turned it on, the value is the highest
+// ifindex at that time. All other keys are sysctls below /proc/sys/net that change with forwarding, with their values before.
 type accessNote struct {
 	path  string
 	noted map[string]int
 }
 
-// forget removes everything about an IP version.
+// forget removes the entries of an IP version from the note.
 func (n *accessNote) forget(f accessFamily) {
 	maps.DeleteFunc(n.noted, func(key string, _ int) bool { return key == f.name || strings.HasPrefix(key, f.name+"/") })
 }
 
-// addOverwritten adds the sysctls of an IP version that change. Linux sets the forwarding of each device to that of
-// all, and for IPv4 accept_redirects of all to the opposite.
+// addOverwritten notes the sysctls that Linux overwrites when forwarding of an IP version is turned on and off. Linux sets
+// forwarding of each device to the new value, and for IPv4 accept_redirects of "all" to the opposite value.
 func (n *accessNote) addOverwritten(f accessFamily) error {
 	paths, err := filepath.Glob("/proc/sys/net/" + f.name + "/conf/*/forwarding")
 	if err != nil {
@@ -221,7 +221,7 @@ func (f accessFamily) keep(s *Space, subnets, pools []netip.Prefix, note *access
 }
 
 // stopForwarding turns off forwarding if the agent has turned it on, and no other program may
-// depend on it. Then it restores the sysctls of the note. Programs that forward, such as Docker and
+// depend on it. When it turns forwarding off, it also restores the other sysctls in the note. Programs that forward, such as Docker and
 // libvirt, turn on forwarding and add devices. So forwarding stays on if a device came later than
 // last and is not the agent's.
 func (f accessFamily) stopForwarding(s *Space, last int, note *accessNote) error {

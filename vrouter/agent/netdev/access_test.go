@@ -192,7 +192,7 @@ func TestForwardingStaysOnIfAnotherProgramMayNeedIt(t *testing.T) {
 	expect("that was on before", "11")
 }
 
-// When Linux turns forwarding on or off, it also sets it for each device, and lets all devices accept redirects or not.
+// When forwarding is turned on or off for the host, Linux also changes forwarding of each device, and accept_redirects.
 func TestSysctlsOfSingleDevicesAreRestored(t *testing.T) {
 	b := newAccessBed(t)
 	for _, name := range []string{"routed", "other", "gone"} {
