@@ -275,7 +275,7 @@ var sweep = []grid{{
 		{name: "UDP, 1,024 bytes", workload: "udp-1024"}, {name: "UDP, 1,400 bytes", workload: "udp-1400"},
 		{name: "TCP_RR, 1 connection", workload: "rr-1"}, {name: "TCP_RR, 4 connections", workload: "rr-4"},
 		{name: "TCP_RR, 16 connections", workload: "rr-16"}, {name: "TCP_RR, 64 connections", workload: "rr-64"},
-		{name: "TCP_RR, 256 connections", workload: "rr-256"},
+		{name: "TCP_RR, 256 connections", workload: "rr-256"}, {name: "TCP_RR, 1,000 connections", workload: "rr-1000"},
 		{name: "NTttcp, 1 thread", workload: "threads-1"}, {name: "NTttcp, 4 threads", workload: "threads-4"},
 		{name: "NTttcp, 8 threads", workload: "threads-8"}, {name: "NTttcp, 12 threads", workload: "threads-12"}, {name: "NTttcp, 16 threads", workload: "threads-16"},
 		{name: "NTttcp, 24 threads", workload: "threads-24"},

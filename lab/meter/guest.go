@@ -28,8 +28,8 @@ type GuestReading struct {
 
 // AddGuest adds a virtual machine to the following readings.
 func (m *Meter) AddGuest(g Guest) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.full.Lock()
+	defer m.full.Unlock()
 	m.guests = append(m.guests, g)
 }
 

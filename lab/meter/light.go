@@ -9,8 +9,8 @@ import (
 // ReadLight takes a light reading into l. It reuses slices of l that are large
 // enough.
 func (m *Meter) ReadLight(l *Light) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.light.Lock()
+	defer m.light.Unlock()
 	l.Idle, l.Steal = resize(l.Idle, len(m.config.CPUs)), resize(l.Steal, len(m.config.CPUs))
 	l.Traffic = resize(l.Traffic, len(m.series))
 	clear(l.Traffic)

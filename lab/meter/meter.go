@@ -35,23 +35,26 @@ type Config struct {
 
 // Meter reads one node. Several goroutines may call its methods.
 type Meter struct {
-	full       sync.Mutex // held during Read, which releases mu between its steps, and during Close
-	mu         sync.Mutex
 	config     Config
 	slot       map[int]int // CPU number to place in config.CPUs
 	namespaces []*namespace
 	series     []seriesDevice
-	stat       procFile
-	timers     procFile // closed where config.FineIdle is not set
 	proc       procfs.FS
-	processes  tree
-	guests     []Guest
-	ports      PortRange
-	quotas     []quotaFile
-	wall       int64      // wall clock of the current reading
-	times      []CPUTimes // by slot, of the current reading
-	seen       []bool     // by slot
-	buf        []byte
+
+	full      sync.Mutex // held during a full reading; taken before light
+	processes tree
+	guests    []Guest
+	ports     PortRange
+	quotas    []quotaFile
+	fullBuf   []byte
+
+	light  sync.Mutex // held while CPU times are read, so that a light reading never waits for the rest of a full one
+	stat   procFile
+	timers procFile   // closed where config.FineIdle is not set
+	wall   int64      // wall clock of the current reading
+	times  []CPUTimes // by slot, of the current reading
+	seen   []bool     // by slot
+	buf    []byte
 }
 
 // seriesDevice is a device of the light readings.
@@ -66,7 +69,7 @@ func New(config Config) (*Meter, error) {
 		return nil, errors.New("make a meter: no CPUs given; a node needs at least one of its own")
 	}
 	m := &Meter{config: config, stat: closed, timers: closed,
-		slot: map[int]int{}, buf: make([]byte, 64<<10),
+		slot: map[int]int{}, buf: make([]byte, 64<<10), fullBuf: make([]byte, 64<<10),
 		times: make([]CPUTimes, len(config.CPUs)), seen: make([]bool, len(config.CPUs))}
 	for i, c := range config.CPUs {
 		m.slot[c] = i
@@ -163,8 +166,8 @@ func IdleMethod(fine bool) string {
 func (m *Meter) Close() {
 	m.full.Lock()
 	defer m.full.Unlock()
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.light.Lock()
+	defer m.light.Unlock()
 	for _, n := range m.namespaces {
 		n.close()
 	}
@@ -182,46 +185,36 @@ func (m *Meter) Close() {
 // Track adds a tool's process, with its threads and all descendants, under a
 // label such as "sender".
 func (m *Meter) Track(label string, pid int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.full.Lock()
+	defer m.full.Unlock()
 	m.processes.track(label, pid)
 	m.watchQuotas(pid)
 }
 
 // SetPorts selects the sockets that readings list.
 func (m *Meter) SetPorts(r PortRange) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.full.Lock()
+	defer m.full.Unlock()
 	m.ports = r
 }
 
 // Read takes a full reading. It reads the CPU times first: then the cost of the
-// rest is inside the window at its start, and outside it at its end. With many namespaces a full reading takes tenths
-// of a second, so it lets light readings run between its steps.
+// rest is inside the window at its start, and outside it at its end. With many namespaces or
+// connections the rest takes tenths of a second. Light readings go on meanwhile.
 func (m *Meter) Read() (Reading, error) {
 	m.full.Lock()
 	defer m.full.Unlock()
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	r := Reading{Node: m.config.Node, CPUs: make(map[int]CPUTimes, len(m.config.CPUs))}
-	var err error
-	if r.Mono, err = m.readCPUs(); err != nil {
+	err := m.readTimes(&r)
+	if err != nil {
 		return r, err
-	}
-	r.Wall = m.wall
-	for i, cpu := range m.config.CPUs {
-		if m.seen[i] {
-			r.CPUs[cpu] = m.times[i]
-		}
 	}
 	if r.Guests, err = m.readGuests(); err != nil {
 		return r, err
 	}
-	m.pause()
 	if r.Processes, err = m.processes.read(); err != nil {
 		return r, err
 	}
-	m.pause()
 	if r.Groups, err = readGroups(m.config.Groups); err != nil {
 		return r, err
 	}
@@ -235,8 +228,7 @@ func (m *Meter) Read() (Reading, error) {
 		return r, err
 	}
 	for _, n := range m.namespaces {
-		m.pause()
-		nr, err := n.read(m.ports, &m.buf)
+		nr, err := n.read(m.ports, &m.fullBuf)
 		if err != nil {
 			return r, err
 		}
@@ -245,10 +237,20 @@ func (m *Meter) Read() (Reading, error) {
 	return r, nil
 }
 
-// pause releases mu, so that a waiting light reading can run before the full reading goes on.
-func (m *Meter) pause() {
-	m.mu.Unlock()
-	m.mu.Lock()
+// readTimes sets the clocks and the CPU times of a full reading.
+func (m *Meter) readTimes(r *Reading) (err error) {
+	m.light.Lock()
+	defer m.light.Unlock()
+	if r.Mono, err = m.readCPUs(); err != nil {
+		return err
+	}
+	r.Wall = m.wall
+	for i, cpu := range m.config.CPUs {
+		if m.seen[i] {
+			r.CPUs[cpu] = m.times[i]
+		}
+	}
+	return nil
 }
 
 // readCPUs fills times and seen, and returns when it did so.

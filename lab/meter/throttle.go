@@ -52,7 +52,7 @@ func (m *Meter) watchQuotas(pid int) {
 // readQuotas leaves out a control group without a quota, and one that is gone.
 func (m *Meter) readQuotas() (all []Throttling, err error) {
 	for _, q := range m.quotas {
-		text, err := q.file.read(&m.buf)
+		text, err := q.file.read(&m.fullBuf)
 		if errors.Is(err, unix.ENODEV) || errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

@@ -78,13 +78,15 @@ func Open(t *testing.T, url string, width int64, first ...chromedp.Action[chrome
 	p.Do(t, chromedp.EmulateViewport(width, 900))
 	p.listen(t)
 	p.Do(t, first...)
-	// A redirect to another page ends the wait for the first page with this error.
-	bound := time.AfterFunc(patience, p.end)
-	defer bound.Stop()
-	if _, err := chromedp.Run(p, chromedp.Navigate(p.url)); err != nil && !strings.Contains(err.Error(), "Inspected target navigated or closed") {
+	if _, err := run(p, chromedp.Navigate(p.url)); err != nil && !redirected(err) {
 		t.Fatalf("open %s: %v", p.url, err)
 	}
 	return p
+}
+
+// redirected reports whether an action failed because the page went on to another one meanwhile.
+func redirected(err error) bool {
+	return strings.Contains(err.Error(), "Inspected target navigated or closed")
 }
 
 // Seen returns the console errors and exceptions of the page, and the URLs that it asked
@@ -143,14 +145,23 @@ const patience = 2 * time.Minute
 // Run returns what an action yields.
 func Run[T any](t *testing.T, p *Tab, a chromedp.Action[T]) T {
 	t.Helper()
+	v, err := run(p, a)
+	p.check(t, err)
+	return v
+}
+
+func run[T any](p *Tab, a chromedp.Action[T]) (T, error) {
 	bound := time.AfterFunc(patience, p.end)
 	defer bound.Stop()
-	v, err := chromedp.Run(p, a)
+	return chromedp.Run(p, a)
+}
+
+func (p *Tab) check(t *testing.T, err error) {
+	t.Helper()
 	if err != nil {
 		problems, _ := p.Seen()
 		t.Fatalf("chromium: %v (the page said %q)", err, problems)
 	}
-	return v
 }
 
 // Eval returns what an expression is in the page.
@@ -160,12 +171,17 @@ func Eval[T any](t *testing.T, p *Tab, expression string) T {
 }
 
 // Until waits until an expression has a value, because the browser reports changes to the
-// page with a delay.
+// page with a delay. The page may go on to another one meanwhile.
 func (p *Tab) Until(t *testing.T, expression, want string) {
 	t.Helper()
 	got := ""
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if got = Eval[string](t, p, expression); got == want {
+		v, err := run(p, chromedp.Evaluate[string](expression))
+		if err != nil && redirected(err) {
+			continue
+		}
+		p.check(t, err)
+		if got = v; got == want {
 			return
 		}
 	}

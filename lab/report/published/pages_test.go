@@ -258,9 +258,9 @@ func (p page) report(t *testing.T, plan *suite.Plan) *model.Report {
 		}
 		r.Tables = append(r.Tables, out)
 	}
-	for _, row := range p.rows("### Conclusions of the document") {
+	for _, row := range append(p.rows("### "+conclusionsTitle), p.rows("### "+oursTitle)...) {
 		h := model.Hypothesis{Judgement: model.Judgement(row["verdict"])}
-		h.Claim, h.Why = row["conclusion"], row["figures"]
+		h.Claim, h.Why = row["claim"], row["figures"]
 		for _, known := range plan.Hypotheses {
 			if known.Claim != h.Claim {
 				continue

@@ -99,6 +99,11 @@ const publishedLegend = "The command “windtunnel report --format published” 
 	"The first table below each title has the document's rows and columns, with the measured median in brackets and the sign of the verdict. " +
 	"Elsewhere brackets hold 95 % intervals. A figure without a ratio (–) is a baseline, or the document has no baseline for it. Such a figure depends on the hardware."
 
+const (
+	conclusionsTitle = "Conclusions of the document"
+	oursTitle        = "Claims that are ours"
+)
+
 // Document returns a page that compares public documents with reports of suites that repeat the
 // documents' measurements. The page has the number of each verdict. For each report it has the
 // documents' tables beside the measured figures, and the hypotheses. Every report must have a table.
@@ -119,13 +124,8 @@ func Document(reports ...*model.Report) (document.Document, error) {
 			section.Tables = slices.Insert(section.Tables, 0, shape(&r.Tables[i]))
 			s.Sections = append(s.Sections, section)
 		}
-		conclusions := document.Table{Columns: document.Words("verdict", "conclusion", "figures")}
-		for _, h := range r.Hypotheses {
-			conclusions.Add(string(h.Judgement), h.Claim, strings.TrimSpace(h.Why+" "+h.CauseText()))
-		}
-		if len(conclusions.Rows) > 0 {
-			s.Sections = append(s.Sections, document.Section{Title: "Conclusions of the document", Tables: conclusions.List()})
-		}
+		s.Sections = append(s.Sections, claims(conclusionsTitle, r.Hypotheses, false)...)
+		s.Sections = append(s.Sections, claims(oursTitle, r.Hypotheses, true)...)
 		if others := beyond(r); len(others.Rows) > 0 {
 			s.Sections = append(s.Sections, document.Section{Title: beyondTitle, Lead: beyondLead, Tables: others.List()})
 		}
@@ -137,7 +137,21 @@ func Document(reports ...*model.Report) (document.Document, error) {
 	return d, nil
 }
 
-// counts counts the verdicts on the figures and hypotheses of each report. A figure counts once,
+// claims returns a section with the document's conclusions, or with the suite's own claims; none if the suite has none.
+func claims(title string, all []model.Hypothesis, ours bool) []document.Section {
+	t := document.Table{Columns: document.Words("verdict", "claim", "figures")}
+	for _, h := range all {
+		if h.Ours() == ours {
+			t.Add(string(h.Judgement), h.Claim, strings.TrimSpace(h.Why+" "+h.CauseText()))
+		}
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	return []document.Section{{Title: title, Tables: t.List()}}
+}
+
+// counts counts the verdicts on the figures and the document's conclusions of each report. A figure counts once,
 // also if it is in several tables, or is the throughput of both ends of a stream.
 func counts(reports []*model.Report) document.Table {
 	t := document.Table{Columns: document.Words("suite")}
@@ -160,7 +174,7 @@ func counts(reports []*model.Report) document.Table {
 		for _, j := range model.Judgements {
 			n := 0
 			for _, h := range r.Hypotheses {
-				if h.Judgement == j {
+				if h.Judgement == j && !h.Ours() {
 					n++
 				}
 			}

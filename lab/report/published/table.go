@@ -176,14 +176,21 @@ func judge(b *verdicts.Judge, c *model.PublishedCell) {
 	}
 }
 
-// full returns why the CPU time of a side is not compared if its CPUs were full in both
-// scenarios; "" if they were not, or if the figure is not a CPU time.
+// full returns why a figure of CPU time is not compared if the CPUs of its side, or the sender's, were full
+// in both scenarios; "" if they were not, or if the figure is not a CPU time.
 func full(b *verdicts.Judge, c *model.PublishedCell) string {
 	m := sample.Metric(c.Metric)
-	if !slices.Contains([]sample.Metric{sample.SenderCPU, sample.ReceiverCPU, sample.SenderCores, sample.ReceiverCores}, m) || !b.Cells[c.Scenario].Full(m.Side()) || !b.Cells[c.Against].Full(m.Side()) {
+	if !slices.Contains([]sample.Metric{sample.SenderCPU, sample.ReceiverCPU, sample.SenderCores, sample.ReceiverCores}, m) {
 		return ""
 	}
-	return fmt.Sprintf("the %s's CPUs are full in both scenarios, with the work of the node and the wire, so this figure says how they share the CPUs; CPU per byte tells more", m.Side())
+	both := func(side string) bool { return b.Cells[c.Scenario].Full(side) && b.Cells[c.Against].Full(side) }
+	switch {
+	case both(m.Side()):
+		return fmt.Sprintf("the %s's CPUs are full in both scenarios, with the work of the node and the wire, so this figure says how they share the CPUs; CPU per byte tells more", m.Side())
+	case both("sender"):
+		return "the sender's CPUs are full in both scenarios, so the receiver's CPU depends on how many bytes the sender could send; CPU per byte tells more"
+	}
+	return ""
 }
 
 // baselineOf returns the baseline of the plan's first comparison of a scenario; "" if
