@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"windtunnel/internal/lists"
+	"windtunnel/lab/child"
 	"windtunnel/lab/probe"
 	"windtunnel/lab/program"
 	"windtunnel/lab/space"
@@ -292,7 +292,7 @@ func vrouterRun(program string, args ...string) error {
 func vrouterOutput(program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), vrouterCommand)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
+	out, err := child.Command(ctx, append([]string{program}, args...)).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("vrouter %s: %w\n%s", strings.Join(args, " "), err, bytes.TrimSpace(out))
 	}
