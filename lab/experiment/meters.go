@@ -375,7 +375,11 @@ func (m *meters) facts(said tool.Measurement) (meter.Facts, error) {
 		Stream:     !sc.Workload.Kind.Exchange(),
 		Loss:       lost(sc.Workload.Kind, said),
 		Headers:    headers(sc, m.traffic.bench.MTU),
+		Further:    further(sc),
 		Engine:     m.end.engine - m.start.engine,
+	}
+	if w := sc.Workload; w.Kind == suite.UDPStream && !w.IMIX {
+		f.Payload = w.Buffer
 	}
 	for _, p := range m.traffic.bench.Pairs {
 		if p.Sender.Name != "" || sc.Endpoint.HostVNIC {
@@ -407,10 +411,24 @@ func headers(c resolved, mtu int) int {
 	if !ok {
 		added = c.Fabric.MTU - mtu
 	}
-	if c.Workload.Kind.UDP() {
-		return meter.UDPHeaders(c.Workload.IPVersion) + added
+	return protocolHeaders(c) + added
+}
+
+// further returns the length of all headers of each further packet in one frame on the fabric, in bytes; 0 if each packet has a frame of
+// its own.
+func further(c resolved) int {
+	if c.about.Further == 0 {
+		return 0
 	}
-	return meter.TCPHeaders(c.Workload.IPVersion) + added
+	return protocolHeaders(c) + c.about.Further
+}
+
+// protocolHeaders returns the length of the headers of the workload's protocol, from Ethernet on, in bytes.
+func protocolHeaders(c resolved) int {
+	if c.Workload.Kind.UDP() {
+		return meter.UDPHeaders(c.Workload.IPVersion)
+	}
+	return meter.TCPHeaders(c.Workload.IPVersion)
 }
 
 // lostOnWire warns of frames that were dropped between a NIC and its port. The

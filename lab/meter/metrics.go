@@ -188,7 +188,7 @@ func (t trialDeltas) fabric(ms sample.Metrics) (packets uint64) {
 			packets += d.RxPackets
 			bits += 8 * float64(d.ReceivedBytes())
 			if t.Colocated || t.receivesData(i) {
-				goodput += 8 * float64(goodputFromCounters(d.ReceivedBytes(), d.RxPackets, t.Headers))
+				goodput += 8 * t.goodput(d)
 			}
 		}
 	}
@@ -439,6 +439,17 @@ func ipHeader(version int) int {
 	return IPv4Header
 }
 
+// goodput computes the payload that a device received, in bytes. If a frame can have several packets, and each has the same
+// payload, the bytes without the headers of the frames give the number of packets.
+func (f Facts) goodput(d DeviceDelta) float64 {
+	bytes := d.ReceivedBytes()
+	if f.Further == 0 || f.Payload == 0 {
+		return float64(goodputFromCounters(bytes, d.RxPackets, f.Headers))
+	}
+	packets := goodputFromCounters(bytes, d.RxPackets, f.Headers-f.Further)
+	return float64(packets) * float64(f.Payload) / float64(int64(f.Further)+f.Payload)
+}
+
 // goodputFromCounters computes the payload, in bytes, from a device's byte and
 // packet counters, if every packet has headers of headerBytes. The bytes must
 // include Ethernet headers (DeviceReading.ReceivedBytes).
@@ -474,6 +485,11 @@ type Facts struct {
 	// Headers is the length of all headers of a data frame on the fabric, from
 	// Ethernet on, with tunnel headers; 0 if unknown. See TCPHeaders.
 	Headers int
+	// Further is the length of all headers of each further packet in one frame on the fabric, from the packet's
+	// own Ethernet header on, with what the tunnel adds to it; 0 if each packet has a frame of its own.
+	Further int
+	// Payload is the payload of each datagram of a UDP stream, in bytes; 0 if the sizes differ, and for TCP.
+	Payload int64
 	// WireCPU is the CPU time of the fabric's work in the window, in seconds by
 	// CPU; nil if the fabric does not measure it.
 	WireCPU map[int]float64

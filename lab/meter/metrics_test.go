@@ -109,6 +109,18 @@ func TestGoodputFollowsTheDirectionOfTheData(t *testing.T) {
 	}
 }
 
+// Weave puts four datagrams of 64 bytes into one frame. The first has 104 bytes of headers, and each other one 56.
+func TestGoodputOfFramesWithSeveralPackets(t *testing.T) {
+	const datagrams, frames = 4000, 1000
+	a, b := stream()
+	b.Namespaces[0].Devices[0].Traffic = Traffic{RxBytes: frames*48 + datagrams*(56+64), RxPackets: frames}
+	b.Namespaces[0].Devices[0].RxBare = 0
+	facts := Facts{Direction: suite.Forward, Headers: 104, Further: 56, Payload: 64}
+	if got, want := Metrics(a, b, facts)[sample.FabricGoodput], float64(datagrams*64*8)/2; !near(got, want, 1) {
+		t.Errorf("%v bit/s, want %v", got, want)
+	}
+}
+
 // A superframe counts once, and acknowledgements are not the sender's packets.
 func TestAPacketsPayloadIsThatOfTheSendersStack(t *testing.T) {
 	a, b := stream() // 1e9 bytes from a to b

@@ -47,6 +47,9 @@ type About struct {
 	// Overhead is the number of bytes of the headers that the system adds to a packet of the
 	// largest size. See MTU.
 	Overhead int
+	// Further is the number of bytes that the system adds to the Ethernet frame of each further packet that it puts into the same
+	// frame of the fabric. 0 means that each has a frame of its own.
+	Further int
 	// LeastMTU is the smallest MTU of a fabric on which the system works. 0 means the sum of
 	// suite.LeastMTU, which IPv6 needs, and Overhead.
 	LeastMTU int

@@ -32,10 +32,13 @@ const (
 	//   - 2: the length of the frame
 	//   - 14: the Ethernet header of the frame
 	weaveOverhead = 62
-	weaveRouter   = "weaver"
-	weaveUplink   = "vethwe-bridge" // end on the bridge of the veth pair; weaver captures from the other end
-	weaveAnswers  = time.Second     // timeout of a request to weaver
-	weaveMost     = 1 << 20         // maximum length of an answer in bytes
+	// weaveFurther is what Weave adds to each further frame in the same datagram: the names of the first and the last router,
+	// and the length.
+	weaveFurther = 14
+	weaveRouter  = "weaver"
+	weaveUplink  = "vethwe-bridge" // end on the bridge of the veth pair; weaver captures from the other end
+	weaveAnswers = time.Second     // timeout of a request to weaver
+	weaveMost    = 1 << 20         // maximum length of an answer in bytes
 )
 
 var weaveProgram = program.Program{
@@ -52,6 +55,7 @@ func (Weave) About() About {
 		// With this MTU a packet fits into one of weaver's datagrams. Weave itself sets 65535, and
 		// containers then learn the value from weaver's ICMP errors.
 		Overhead: weaveOverhead,
+		Further:  weaveFurther,
 		SetUp:    1900 * time.Millisecond, // the routers connect and discover the path MTU
 	}
 }
