@@ -52,7 +52,7 @@ func (s *Service) prepareChanges(args AttachArgs, n *system.Node) error {
 }
 
 // Change changes the node's network, or undoes the change. The reply is the time that this took. The
-// programs of a change have normal priority, also while the agent's threads have a higher one.
+// change and its programs have normal priority, also while the agent's other threads have a higher one.
 func (s *Service) Change(undo bool, took *time.Duration) error {
 	s.changes.Lock()
 	defer s.changes.Unlock()
@@ -65,6 +65,7 @@ func (s *Service) Change(undo bool, took *time.Duration) error {
 	}
 	return netspace.OwnThread(func() error {
 		priority.Lower()
+		defer priority.CalmSession()()
 		began := time.Now()
 		defer func() { *took = time.Since(began) }()
 		return do(n)

@@ -138,8 +138,7 @@ func (s *Service) MeterTrack(args TrackArgs, _ *struct{}) error {
 }
 
 // MeterRead reads all meters, the node's meters first. The other readings use CPU
-// time too. At the start of a window this time is inside the window and is
-// subtracted. At the end of the window it is outside.
+// time too. At the start of a window this time is inside the window. At the end of the window it is outside.
 func (s *Service) MeterRead(_ struct{}, r *NodeReading) error {
 	m, err := s.theMeter()
 	if err != nil {

@@ -24,10 +24,10 @@ func TestAReceiverThatCannotKeepUpLosesDatagramsInItsSocket(t *testing.T) {
 	}
 	m := s.Metrics
 	loss, socket, way := m[sample.LossRatio], m[sample.SocketLoss], m[sample.PathLoss]
-	if loss < 0.5 || socket < 0.8*loss || math.Abs(socket+way-loss) > 1e-9 {
+	if loss < 0.2 || socket < 0.8*loss || math.Abs(socket+way-loss) > 1e-9 {
 		t.Errorf("loss %.3f, in the socket %.3f, on the way %.3f", loss, socket, way)
 	}
-	if m[sample.DatagramsSent] <= 0 || m[sample.DatagramsReceived] <= 0 || m[sample.FabricGoodput] < 1.5*m[sample.Throughput] {
+	if m[sample.DatagramsSent] <= 0 || m[sample.DatagramsReceived] <= 0 || m[sample.FabricGoodput] < 0.9*(1-way)/(1-loss)*m[sample.Throughput] {
 		t.Errorf("sent %.0f/s, received %.0f/s, fabric %.0f bit/s, throughput %.0f bit/s",
 			m[sample.DatagramsSent], m[sample.DatagramsReceived], m[sample.FabricGoodput], m[sample.Throughput])
 	}

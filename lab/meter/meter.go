@@ -200,7 +200,7 @@ func (m *Meter) SetPorts(r PortRange) {
 
 // Read takes a full reading. It reads the CPU times first: then the cost of the
 // rest is inside the window at its start, and outside it at its end. With many namespaces or
-// connections the rest takes tenths of a second. Light readings go on meanwhile.
+// connections the rest takes tenths of a second. Light readings go on meanwhile, and so does the traffic: see breather.
 func (m *Meter) Read() (Reading, error) {
 	m.full.Lock()
 	defer m.full.Unlock()
@@ -209,12 +209,14 @@ func (m *Meter) Read() (Reading, error) {
 	if err != nil {
 		return r, err
 	}
+	breathe := breather()
 	if r.Guests, err = m.readGuests(); err != nil {
 		return r, err
 	}
 	if r.Processes, err = m.processes.read(); err != nil {
 		return r, err
 	}
+	breathe()
 	if r.Groups, err = readGroups(m.config.Groups); err != nil {
 		return r, err
 	}
@@ -228,13 +230,25 @@ func (m *Meter) Read() (Reading, error) {
 		return r, err
 	}
 	for _, n := range m.namespaces {
-		nr, err := n.read(m.ports, &m.fullBuf)
+		breathe()
+		nr, err := n.read(m.ports, &m.fullBuf, breathe)
 		if err != nil {
 			return r, err
 		}
 		r.Namespaces = append(r.Namespaces, nr)
 	}
 	return r, nil
+}
+
+// breather returns a function that a full reading calls between its steps. It waits as long as the step took: the reading
+// has the highest priority, and without pauses the traffic on the node's CPU would stand still for its whole time.
+func breather() func() {
+	const most = 2 * time.Millisecond
+	began := time.Now()
+	return func() {
+		time.Sleep(min(time.Since(began), most))
+		began = time.Now()
+	}
 }
 
 // readTimes sets the clocks and the CPU times of a full reading.

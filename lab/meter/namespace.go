@@ -101,7 +101,8 @@ func insideOf(ns netns.NsHandle, f func() error) error {
 	})
 }
 
-func (n *namespace) read(ports PortRange, buf *[]byte) (NamespaceReading, error) {
+// read calls breathe between its steps.
+func (n *namespace) read(ports PortRange, buf *[]byte, breathe func()) (NamespaceReading, error) {
 	r := NamespaceReading{Name: n.name, Counters: Counters{}}
 	text, err := n.snmp.read(buf)
 	if err == nil {
@@ -116,6 +117,7 @@ func (n *namespace) read(ports PortRange, buf *[]byte) (NamespaceReading, error)
 		return r, n.wrap(err)
 	}
 	if len(n.devices) > 0 {
+		breathe()
 		if r.Devices, err = readDevices(n.links, n.drivers, n.devices); err != nil {
 			return r, n.wrap(err)
 		}
@@ -123,6 +125,7 @@ func (n *namespace) read(ports PortRange, buf *[]byte) (NamespaceReading, error)
 	if n.noSockets {
 		return r, nil
 	}
+	breathe()
 	if r.Sockets, err = n.diag.established(ports); err != nil {
 		return r, n.wrap(err)
 	}

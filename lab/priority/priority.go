@@ -56,6 +56,22 @@ func Lower() {
 // time of a session among the session's threads by the threads' nice values (sched(7)).
 const autogroup = "/proc/self/autogroup"
 
+// session is the session of this process, if this process is its leader.
+var session struct {
+	sync.Mutex
+	before string // the nice value before RaiseSession; "" if the session is not raised
+	calm   int    // calls of CalmSession without their end
+}
+
+// setSession writes the nice value that the session should have now. Without CAP_SYS_NICE this fails, and nothing changes.
+func setSession() {
+	nice := strconv.Itoa(highest)
+	if session.calm > 0 {
+		nice = session.before
+	}
+	_ = os.WriteFile(autogroup, []byte(nice), 0)
+}
+
 // RaiseSession calls Raise. If this process is the leader of its session, RaiseSession also gives the session the highest priority.
 // In a session of normal priority, the process can wait half a second for a CPU on which many other sessions run, such as the
 // sessions of fio's jobs. All processes of the session get the highest priority, so programs that this process starts must run in
@@ -68,11 +84,31 @@ func RaiseSession() (restore func()) {
 	if leader, _ := unix.Getsid(0); err != nil || !found || leader != os.Getpid() {
 		return lower
 	}
-	_ = os.WriteFile(autogroup, []byte(strconv.Itoa(highest)), 0) // fails without CAP_SYS_NICE
+	session.Lock()
+	defer session.Unlock()
+	session.before = before
+	setSession()
 	return sync.OnceFunc(func() {
+		session.Lock()
+		defer session.Unlock()
 		_ = os.WriteFile(autogroup, []byte(before), 0)
+		session.before = ""
 		lower()
 	})
+}
+
+// CalmSession gives a session that RaiseSession raised its priority of before, until end is called. With it work that Lower
+// was called for has a normal priority beside programs of other sessions, too.
+func CalmSession() (end func()) {
+	calm := func(change int) {
+		session.Lock()
+		defer session.Unlock()
+		if session.calm += change; session.before != "" {
+			setSession()
+		}
+	}
+	calm(1)
+	return sync.OnceFunc(func() { calm(-1) })
 }
 
 // setAll sets the nice value of every thread. Meanwhile a thread may start another one,

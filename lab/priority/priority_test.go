@@ -110,6 +110,14 @@ func TestARaisedSessionHasTheHighestPriorityAndItsChildrensSessionsDoNot(t *test
 	if own := must.Get(os.ReadFile(autogroup))(t); !strings.HasSuffix(string(own), " nice -20\n") {
 		t.Errorf("after RaiseSession the leader reads %q in %s; want nice -20", own, autogroup)
 	}
+	end := CalmSession()
+	if own := must.Get(os.ReadFile(autogroup))(t); !strings.HasSuffix(string(own), " nice 0\n") {
+		t.Errorf("after CalmSession the leader reads %q in %s; want nice 0", own, autogroup)
+	}
+	end()
+	if own := must.Get(os.ReadFile(autogroup))(t); !strings.HasSuffix(string(own), " nice -20\n") {
+		t.Errorf("after the end of CalmSession the leader reads %q in %s; want nice -20", own, autogroup)
+	}
 	restore()
 	if own := must.Get(os.ReadFile(autogroup))(t); !strings.HasSuffix(string(own), " nice 0\n") {
 		t.Errorf("after restore the leader reads %q in %s; want nice 0", own, autogroup)

@@ -53,11 +53,18 @@ func TestThePriceOfAPairIsThatOfItsHosts(t *testing.T) {
 			Throughput: &quantity.Interval{Median: 10e9, Low: 10e9, High: 10e9, N: 6},
 		})
 	}
+	// At 10,000 requests a second, a million take 100 s too.
+	r.Scenarios = append(r.Scenarios, model.Scenario{
+		ID: suite.PairID("raw/rr", suite.HostPair{From: "a", To: "c"}), Workload: suite.Workload{Kind: suite.TCPRR},
+		Transactions: &quantity.Interval{Median: 1e4, Low: 1e4, High: 1e4, N: 6},
+	})
 	var got []string
-	for _, row := range tables.Prices(&r).Tables[0].Rows {
-		got = append(got, row.Cells[0].Text+": "+row.Cells[1].Text)
+	for _, table := range tables.Prices(&r).Tables {
+		for _, row := range table.Rows {
+			got = append(got, row.Cells[0].Text+": "+row.Cells[1].Text)
+		}
 	}
-	must.Equal(t, []string{"raw/stream a→b: 0.0100", "raw/stream c→b: 0.0300"}, got)
+	must.Equal(t, []string{"raw/stream a→b: 0.0100", "raw/stream c→b: 0.0300", "raw/rr a→c: 0.0200"}, got)
 }
 
 func TestAReportHasPricesAndZonesOfItsHosts(t *testing.T) {

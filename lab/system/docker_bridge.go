@@ -2,6 +2,7 @@ package system
 
 import (
 	"fmt"
+	"net/netip"
 	"strconv"
 	"time"
 
@@ -76,6 +77,11 @@ func (d dockerd) dualStack(options ...string) error {
 		}
 		if err := e.Space.Reconnect(EndpointDevice, e.V6); err != nil {
 			return err
+		}
+		for _, p := range []netip.Prefix{e.V4, e.V6} { // Docker's default routes have the host's congestion control
+			if err := routeAll(e.Space, gateway(p).Addr()); err != nil {
+				return err
+			}
 		}
 		vif, err := vifOf(d.node, e)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"windtunnel/internal/must"
@@ -186,11 +187,29 @@ func TestDockersBridgeJoinsTwoContainersOfANode(t *testing.T) {
 	must.Equal(t, "endpoint vif endpoint vif bridge fabric", strings.Join(roles, " "))
 	for _, e := range n.Endpoints {
 		assertAdopted(t, n, e)
+		assertDefaultRoutes(t, e)
 	}
 	assertApart(t, n)
 	must.Succeed(t, onAll([]*Node{n}, s.Detach))
 	assertNoDocker(t, n)
 	assertUntouched(t, before)
+}
+
+// assertDefaultRoutes: packets to the other node, which has another subnet, take a default route. Both have the lab's congestion control.
+func assertDefaultRoutes(t *testing.T, e Endpoint) {
+	t.Helper()
+	var got []string
+	for _, r := range must.Get(e.Space.Links.RouteList(nil, netlink.FAMILY_ALL))(t) {
+		if ones := 0; r.Gw != nil {
+			if r.Dst != nil {
+				ones, _ = r.Dst.Mask.Size()
+			}
+			if ones == 0 {
+				got = append(got, r.Congctl)
+			}
+		}
+	}
+	must.Equal(t, []string{space.CongestionControl(), space.CongestionControl()}, got)
 }
 
 // dialEndpoint connects from one container to another.

@@ -292,7 +292,9 @@ func vrouterRun(program string, args ...string) error {
 func vrouterOutput(program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), vrouterCommand)
 	defer cancel()
-	out, err := child.Command(ctx, append([]string{program}, args...)).CombinedOutput()
+	cmd := child.Command(ctx, append([]string{program}, args...))
+	cmd.Env = append(environment(), "LC_ALL=C")
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("vrouter %s: %w\n%s", strings.Join(args, " "), err, bytes.TrimSpace(out))
 	}

@@ -13,7 +13,9 @@ import (
 // throughput of RFC 1242 and RFC 2544, with a bound above 0. A run with one rate is a trial.
 type search struct {
 	bound float64
-	try   func(rate int64) (searched, error) // rate of all streams in one direction, payload bits/s; 0 = as fast as possible
+	// try makes a trial at a rate of all streams in one direction, payload bits/s; 0 is as fast as possible. A long trial
+	// takes as long as the measurement.
+	try func(rate int64, long bool) (searched, error)
 }
 
 // searched has the figures of a trial of the search.
@@ -26,40 +28,69 @@ const (
 	// searchWidth is the ratio of the lowest rate that loses too much to the highest that does
 	// not, at which the search ends.
 	searchWidth  = 1.02
-	searchTrials = 31 // one at full speed, and at most two at each of 15 rates
+	searchRates  = 15 // of short trials, after one at full speed; at most two trials at each rate
 	searchWindow = 200 * time.Millisecond
 	searchWarmup = 50 * time.Millisecond
-	// SearchLimit is the longest time of a search. A trial takes 0.4 s, most of it for its
+	longRates    = 6               // of long trials; at most two at each
+	longStep     = 0.9             // highest ratio of such a rate to the one before
+	longest      = 2 * time.Second // warm-up and window of a long trial at most
+	// SearchLimit is the longest time of a search. A short trial takes 0.4 s, most of it for its
 	// connections and for late datagrams.
-	SearchLimit = 20 * time.Second
+	SearchLimit = 45 * time.Second
 )
 
-// rate returns the rate, 0 if the sender at full speed stays within the bound.
+// rate returns the rate, 0 if the sender at full speed stays within the bound. Long trials confirm the rate that short ones
+// have found: the queues of a router in user space hold megabytes, and a short trial at too high a rate does not fill them.
+func (s search) rate() (int64, error) {
+	found, err := s.brief()
+	for range longRates {
+		if err != nil {
+			return 0, err
+		}
+		var t searched
+		if t, err = s.twice(found, true); err != nil || t.loss <= s.bound {
+			return found, err
+		}
+		found = int64(max(min(t.received, longStep*t.sent), t.sent/2))
+	}
+	return 0, fmt.Errorf("more than %.3g %% of the datagrams are lost in trials as long as the measurement, at the last of %d rates above %.3g bit/s; give a higher loss, or look for the cause", 100*s.bound, longRates, float64(found))
+}
+
+// twice makes a trial, and another one if the first loses too much. It returns the figures of the better trial.
+func (s search) twice(rate int64, long bool) (searched, error) {
+	t, err := s.try(rate, long)
+	if err != nil || t.loss <= s.bound {
+		return t, err
+	}
+	again, err := s.try(rate, long)
+	if again.loss < t.loss {
+		t = again
+	}
+	return t, err
+}
+
+// brief finds the rate by short trials.
 //
 // It first sends as fast as possible. The rate that then arrives is the first guess: where a queue
 // overflows, a lower rate brings no more. From a rate that passes it goes up by 5 %, 10 %, 22 %
 // and so on, until a rate fails; then it divides the interval until it is narrow. A rate fails if
 // two trials lose too much, because one stall of the machine of some ms loses as much as a search
 // trial may lose.
-func (s search) rate() (int64, error) {
-	full, err := s.try(0)
+func (s search) brief() (int64, error) {
+	full, err := s.try(0, false)
 	if err != nil || full.loss <= s.bound {
 		return 0, err
 	}
 	low, high, guess, step := 0.0, full.sent, full.received, 1.05
-	for trials := 1; high > low*searchWidth; {
-		if trials+2 > searchTrials && low > 0 {
-			return 0, fmt.Errorf("the search ended after %d trials, and the highest rate can be anywhere between %.3g and %.3g bit/s; look for what makes the loss change at the same rate", trials, low, high)
+	for rates := 0; high > low*searchWidth; rates++ {
+		if rates == searchRates && low > 0 {
+			return 0, fmt.Errorf("the search ended after %d rates, and the highest one can be anywhere between %.3g and %.3g bit/s; look for what makes the loss change at the same rate", rates, low, high)
 		}
-		if trials+2 > searchTrials {
+		if rates == searchRates {
 			return 0, fmt.Errorf("more than %.3g %% of the datagrams are lost even at %.3g bit/s; give a higher loss, or look for the cause", 100*s.bound, high)
 		}
 		guess = min(guess, high/searchWidth)
-		t, err := s.try(int64(guess))
-		if trials++; err == nil && t.loss > s.bound {
-			t, err = s.try(int64(guess))
-			trials++
-		}
+		t, err := s.twice(int64(guess), false)
 		switch {
 		case err != nil:
 			return 0, err
@@ -80,10 +111,10 @@ func (c *client) search() (err error) {
 	w, deadline := &c.spec.Workload, time.Now().Add(SearchLimit)
 	switch {
 	case w.Loss > 0:
-		w.Rate, err = search{w.Loss, func(rate int64) (searched, error) {
+		w.Rate, err = search{w.Loss, func(rate int64, long bool) (searched, error) {
 			trial := *w
 			trial.Rate = rate
-			r, err := c.trial(trial, deadline)
+			r, err := c.trial(trial, deadline, long)
 			return searchedOf(r), err
 		}}.rate()
 	case w.OfCapacity > 0:
@@ -91,7 +122,7 @@ func (c *client) search() (err error) {
 		for i := range rates {
 			trial := *w
 			trial.OfCapacity = 0
-			r, err := c.trial(trial, deadline)
+			r, err := c.trial(trial, deadline, false)
 			if err != nil {
 				return err
 			}
@@ -103,13 +134,17 @@ func (c *client) search() (err error) {
 	return err
 }
 
-// trial makes a short run with connections of its own.
-func (c *client) trial(w suite.Workload, deadline time.Time) (Result, error) {
+// trial makes a run with connections of its own: a short one, or a long one, whose warm-up and window are those of the measurement.
+func (c *client) trial(w suite.Workload, deadline time.Time, long bool) (Result, error) {
 	if time.Now().After(deadline) {
 		return Result{}, fmt.Errorf("the search for the rate took more than %v; is the machine busy?", SearchLimit)
 	}
+	timing := suite.Timing{Warmup: searchWarmup, Duration: searchWindow}
+	if own := c.spec.Timing; long {
+		timing = suite.Timing{Warmup: min(own.Warmup, longest/4), Duration: min(own.Duration, longest*3/4)}
+	}
 	trial := *c
-	trial.spec = Spec{Workload: w, Timing: suite.Timing{Warmup: searchWarmup, Duration: searchWindow}, Search: true}
+	trial.spec = Spec{Workload: w, Timing: timing, Search: true}
 	r, err := trial.once()
 	if err == nil && r.Interrupted {
 		err = fmt.Errorf("the search for the rate was interrupted")

@@ -14,10 +14,11 @@ type network struct {
 	sender float64
 	stalls map[int]bool
 	leaks  bool // if the sender is faster than the capacity, a tenth of the datagrams is lost
+	deep   bool // a short trial does not fill the queue below 150 Mbit/s
 	trials int
 }
 
-func (n *network) try(rate int64) (searched, error) {
+func (n *network) try(rate int64, long bool) (searched, error) {
 	const capacity = 100e6
 	n.trials++
 	sent := n.sender
@@ -25,6 +26,9 @@ func (n *network) try(rate int64) (searched, error) {
 		sent = min(sent, float64(rate))
 	}
 	s := searched{sent: sent, received: min(sent, capacity)}
+	if n.deep && !long && sent < 1.5*capacity {
+		s.received = sent
+	}
 	if n.leaks && sent > capacity {
 		s.received = 0.9 * sent
 	}
@@ -37,20 +41,26 @@ func (n *network) try(rate int64) (searched, error) {
 
 func TestTheSearchFindsTheHighestRateWithinTheLoss(t *testing.T) {
 	for _, c := range []struct {
-		name   string
-		sender float64
-		stalls map[int]bool
-		leaks  bool
-		most   int // trials
+		name        string
+		sender      float64
+		stalls      map[int]bool
+		leaks, deep bool
+		most        int // trials
 	}{
-		{"a sender a little faster", 101e6, nil, false, 6},
-		{"a sender far faster", 5e9, nil, false, 12},
-		{"single stalls", 400e6, map[int]bool{3: true, 5: true, 8: true}, false, searchTrials},
-		{"an overloaded network that carries most", 1e9, nil, true, searchTrials},
+		{"a sender a little faster", 101e6, nil, false, false, 7},
+		{"a sender far faster", 5e9, nil, false, false, 13},
+		{"single stalls", 400e6, map[int]bool{3: true, 5: true, 8: true}, false, false, 1 + 2*searchRates},
+		{"an overloaded network that carries most", 1e9, nil, true, false, 1 + 2*searchRates},
+		{"a deep queue", 1e9, nil, false, true, 1 + 2*searchRates + 2},
+		{"a deep queue that a sender does not fill", 140e6, nil, false, true, 4},
 	} {
-		n := &network{sender: c.sender, stalls: c.stalls, leaks: c.leaks}
+		n := &network{sender: c.sender, stalls: c.stalls, leaks: c.leaks, deep: c.deep}
 		rate := must.Get(search{0.001, n.try}.rate())(t)
-		if highest := 100e6 / (1 - 0.001); float64(rate) > highest || float64(rate) < highest/searchWidth/1.001 {
+		least := 1 / searchWidth
+		if c.deep {
+			least = longStep
+		}
+		if highest := 100e6 / (1 - 0.001); float64(rate) > highest || float64(rate) < least*highest/1.001 {
 			t.Errorf("%s: the search found %d bit/s of %.0f", c.name, rate, highest)
 		}
 		if n.trials > c.most {
@@ -62,21 +72,34 @@ func TestTheSearchFindsTheHighestRateWithinTheLoss(t *testing.T) {
 func TestASenderThatLosesNothingIsNotPaced(t *testing.T) {
 	n := &network{sender: 90e6}
 	must.Equal(t, 0, must.Get(search{0.001, n.try}.rate())(t))
-	must.Equal(t, 1, n.trials)
+	must.Equal(t, 2, n.trials) // a short one and a long one
 }
 
 func TestALossAtEachRateEndsTheSearch(t *testing.T) {
 	trials := 0
-	_, err := search{0.001, func(rate int64) (searched, error) {
+	_, err := search{0.001, func(int64, bool) (searched, error) {
 		trials++
 		return searched{sent: 1e9, received: 9e8, loss: 0.1}, nil
 	}}.rate()
 	must.Fail(t, err, "0.1 % of the datagrams are lost", "look for the cause")
-	must.Equal(t, searchTrials, trials)
+	must.Equal(t, 1+2*searchRates, trials)
+}
+
+func TestALossInEachLongTrialEndsTheSearch(t *testing.T) {
+	trials := 0
+	_, err := search{0.001, func(rate int64, long bool) (searched, error) {
+		if !long {
+			return searched{sent: 1e9, received: 1e9}, nil
+		}
+		trials++
+		return searched{sent: 1e9, received: 9e8, loss: 0.1}, nil
+	}}.rate()
+	must.Fail(t, err, "0.1 % of the datagrams are lost in trials as long as the measurement", "look for the cause")
+	must.Equal(t, 2*longRates, trials)
 }
 
 func TestAFailedTrialEndsTheSearch(t *testing.T) {
-	_, err := search{0.001, func(rate int64) (searched, error) { return searched{}, errors.New("gone") }}.rate()
+	_, err := search{0.001, func(int64, bool) (searched, error) { return searched{}, errors.New("gone") }}.rate()
 	must.Fail(t, err, "gone")
 }
 
