@@ -51,8 +51,8 @@ func (s *Service) prepareChanges(args AttachArgs, n *system.Node) error {
 	return nil
 }
 
-// Change changes the node's network, or undoes the change. The reply is the time that this took. The
-// change and its programs have normal priority, also while the agent's other threads have a higher one.
+// Change changes the node's network, or undoes the change. The reply is the time that this took. While
+// the agent meters, its threads have a high priority. The thread that makes the change, and the programs that it starts, have the normal one.
 func (s *Service) Change(undo bool, took *time.Duration) error {
 	s.changes.Lock()
 	defer s.changes.Unlock()

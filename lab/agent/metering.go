@@ -137,8 +137,8 @@ func (s *Service) MeterTrack(args TrackArgs, _ *struct{}) error {
 	return nil
 }
 
-// MeterRead reads all meters, the node's meters first. The other readings use CPU
-// time too. At the start of a window this time is inside the window. At the end of the window it is outside.
+// MeterRead reads all meters. It reads the CPU times of the node first. So the CPU time that the rest of MeterRead uses is part of
+// the window at its start, and not at its end.
 func (s *Service) MeterRead(_ struct{}, r *NodeReading) error {
 	m, err := s.theMeter()
 	if err != nil {

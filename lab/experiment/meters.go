@@ -375,11 +375,9 @@ func (m *meters) facts(said tool.Measurement) (meter.Facts, error) {
 		Stream:     !sc.Workload.Kind.Exchange(),
 		Loss:       lost(sc.Workload.Kind, said),
 		Headers:    headers(sc, m.traffic.bench.MTU),
-		Further:    further(sc),
+		PerPacket:  perPacket(sc),
+		Payload:    payload(sc.Workload),
 		Engine:     m.end.engine - m.start.engine,
-	}
-	if w := sc.Workload; w.Kind == suite.UDPStream && !w.IMIX {
-		f.Payload = w.Buffer
 	}
 	for _, p := range m.traffic.bench.Pairs {
 		if p.Sender.Name != "" || sc.Endpoint.HostVNIC {
@@ -414,16 +412,25 @@ func headers(c resolved, mtu int) int {
 	return protocolHeaders(c) + added
 }
 
-// further returns the length of all headers of each further packet in one frame on the fabric, in bytes; 0 if each packet has a frame of
-// its own.
-func further(c resolved) int {
-	if c.about.Further == 0 {
+// perPacket returns the part of headers that each packet has, in bytes, if a frame on the fabric can carry several packets. It returns 0 if
+// each packet has its own frame.
+func perPacket(c resolved) int {
+	if c.about.PerPacket == 0 {
 		return 0
 	}
-	return protocolHeaders(c) + c.about.Further
+	return protocolHeaders(c) + c.about.PerPacket
 }
 
-// protocolHeaders returns the length of the headers of the workload's protocol, from Ethernet on, in bytes.
+// payload returns the payload of each datagram of a UDP stream, in bytes. It returns 0 if the sizes differ, or if the workload is
+// not a UDP stream.
+func payload(w suite.Workload) int64 {
+	if w.Kind != suite.UDPStream || w.IMIX {
+		return 0
+	}
+	return w.Buffer
+}
+
+// protocolHeaders returns the length of the Ethernet, IP, and TCP or UDP headers of the workload's packets, in bytes.
 func protocolHeaders(c resolved) int {
 	if c.Workload.Kind.UDP() {
 		return meter.UDPHeaders(c.Workload.IPVersion)

@@ -41,14 +41,14 @@ type Meter struct {
 	series     []seriesDevice
 	proc       procfs.FS
 
-	full      sync.Mutex // held during a full reading; taken before light
+	full      sync.Mutex // held during a full reading. To hold both mutexes, lock full first.
 	processes tree
 	guests    []Guest
 	ports     PortRange
 	quotas    []quotaFile
 	fullBuf   []byte
 
-	light  sync.Mutex // held while CPU times are read, so that a light reading never waits for the rest of a full one
+	light  sync.Mutex // held while CPU times are read, and not during the rest of a full reading, so that light readings do not wait for it
 	stat   procFile
 	timers procFile   // closed where config.FineIdle is not set
 	wall   int64      // wall clock of the current reading
@@ -198,9 +198,9 @@ func (m *Meter) SetPorts(r PortRange) {
 	m.ports = r
 }
 
-// Read takes a full reading. It reads the CPU times first: then the cost of the
-// rest is inside the window at its start, and outside it at its end. With many namespaces or
-// connections the rest takes tenths of a second. Light readings go on meanwhile, and so does the traffic: see breather.
+// Read takes a full reading. It reads the CPU times first. So the CPU time of the other steps is part of the window at its
+// start, and not at its end. With many namespaces or connections these steps take tenths of a second. Light readings do not wait for them.
+// Between the steps Read waits, so that the traffic gets the CPU; see breather.
 func (m *Meter) Read() (Reading, error) {
 	m.full.Lock()
 	defer m.full.Unlock()
@@ -240,8 +240,8 @@ func (m *Meter) Read() (Reading, error) {
 	return r, nil
 }
 
-// breather returns a function that a full reading calls between its steps. It waits as long as the step took: the reading
-// has the highest priority, and without pauses the traffic on the node's CPU would stand still for its whole time.
+// breather returns a function that a full reading calls after each step. It waits as long as the step took, at most 2 ms. The
+// reading has the highest priority: without these waits, no traffic would run on the node's CPU from its start to its end.
 func breather() func() {
 	const most = 2 * time.Millisecond
 	began := time.Now()

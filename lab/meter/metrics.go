@@ -439,15 +439,16 @@ func ipHeader(version int) int {
 	return IPv4Header
 }
 
-// goodput computes the payload that a device received, in bytes. If a frame can have several packets, and each has the same
-// payload, the bytes without the headers of the frames give the number of packets.
+// goodput computes the payload that a device received, in bytes. If a frame can carry several packets of the same size, goodput
+// first subtracts the headers that each frame has once. What is left, divided by the size of a packet with its own headers, is the
+// number of packets.
 func (f Facts) goodput(d DeviceDelta) float64 {
 	bytes := d.ReceivedBytes()
-	if f.Further == 0 || f.Payload == 0 {
+	if f.PerPacket == 0 || f.Payload == 0 {
 		return float64(goodputFromCounters(bytes, d.RxPackets, f.Headers))
 	}
-	packets := goodputFromCounters(bytes, d.RxPackets, f.Headers-f.Further)
-	return float64(packets) * float64(f.Payload) / float64(int64(f.Further)+f.Payload)
+	packets := float64(goodputFromCounters(bytes, d.RxPackets, f.Headers-f.PerPacket)) / float64(int64(f.PerPacket)+f.Payload)
+	return packets * float64(f.Payload)
 }
 
 // goodputFromCounters computes the payload, in bytes, from a device's byte and
@@ -485,10 +486,11 @@ type Facts struct {
 	// Headers is the length of all headers of a data frame on the fabric, from
 	// Ethernet on, with tunnel headers; 0 if unknown. See TCPHeaders.
 	Headers int
-	// Further is the length of all headers of each further packet in one frame on the fabric, from the packet's
-	// own Ethernet header on, with what the tunnel adds to it; 0 if each packet has a frame of its own.
-	Further int
-	// Payload is the payload of each datagram of a UDP stream, in bytes; 0 if the sizes differ, and for TCP.
+	// PerPacket is the part of Headers that each packet has, in bytes, if a frame on the fabric can carry several packets. The other
+	// part occurs once in a frame. PerPacket is 0 if each packet has its own frame.
+	PerPacket int
+	// Payload is the number of payload bytes in each datagram of a UDP stream. It is 0 for TCP, and if the datagrams have
+	// different sizes.
 	Payload int64
 	// WireCPU is the CPU time of the fabric's work in the window, in seconds by
 	// CPU; nil if the fabric does not measure it.

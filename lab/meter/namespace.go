@@ -101,7 +101,7 @@ func insideOf(ns netns.NsHandle, f func() error) error {
 	})
 }
 
-// read calls breathe between its steps.
+// read reads the counters, devices and sockets of the namespace. It calls breathe between these steps; see breather.
 func (n *namespace) read(ports PortRange, buf *[]byte, breathe func()) (NamespaceReading, error) {
 	r := NamespaceReading{Name: n.name, Counters: Counters{}}
 	text, err := n.snmp.read(buf)

@@ -56,14 +56,14 @@ func Lower() {
 // time of a session among the session's threads by the threads' nice values (sched(7)).
 const autogroup = "/proc/self/autogroup"
 
-// session is the session of this process, if this process is its leader.
+// session holds the calls of RaiseSession and CalmSession that have not ended yet.
 var session struct {
 	sync.Mutex
-	before string // the nice value before RaiseSession; "" if the session is not raised
-	calm   int    // calls of CalmSession without their end
+	before string // nice value of the session before RaiseSession; "" if RaiseSession is not in effect
+	calm   int    // number of calls of CalmSession that have not ended
 }
 
-// setSession writes the nice value that the session should have now. Without CAP_SYS_NICE this fails, and nothing changes.
+// setSession sets the nice value of this process's session while RaiseSession is in effect. Without CAP_SYS_NICE nothing changes.
 func setSession() {
 	nice := strconv.Itoa(highest)
 	if session.calm > 0 {
@@ -97,8 +97,8 @@ func RaiseSession() (restore func()) {
 	})
 }
 
-// CalmSession gives a session that RaiseSession raised its priority of before, until end is called. With it work that Lower
-// was called for has a normal priority beside programs of other sessions, too.
+// CalmSession interrupts the effect of RaiseSession on the session until end is called. A thread that called Lower needs this to have a
+// normal priority: Lower only changes its priority among the threads of the session.
 func CalmSession() (end func()) {
 	calm := func(change int) {
 		session.Lock()

@@ -263,6 +263,32 @@ func TestTheTallyCountsNoFigureTwice(t *testing.T) {
 	must.Equal(t, tally(once), tally(plan))
 }
 
+func TestClaimsThatTheDocumentDoesNotMakeAreApartAndDoNotCount(t *testing.T) {
+	r, _ := documentedReport(t)
+	r.Hypotheses = nil
+	for _, claim := range []string{"a (the bound is ours)", "b (ours, not the document's)"} {
+		r.Hypotheses = append(r.Hypotheses, model.Hypothesis{Hypothesis: suite.Hypothesis{Claim: claim}, Judgement: model.Holds})
+	}
+	d := must.Get(published.Document(r))(t)
+	counts := d.Sections[0].Tables[0]
+	for i, c := range counts.Columns {
+		if c.Name == "conclusions: holds" {
+			must.Equal(t, "1", counts.Rows[0].Cells[i].Text)
+		}
+	}
+	var got []string
+	for _, s := range d.Sections[1].Sections {
+		for _, table := range s.Tables {
+			for _, row := range table.Rows {
+				if row.Cells[0].Text == string(model.Holds) {
+					got = append(got, s.Title+": "+row.Cells[1].Text)
+				}
+			}
+		}
+	}
+	must.Equal(t, []string{"Conclusions of the document: a (the bound is ours)", "Claims that are ours: b (ours, not the document's)"}, got)
+}
+
 func TestAPageStatesItsRevisionTheMemorysRateAndHowManyTrialsAreAdjusted(t *testing.T) {
 	r, _ := documentedReport(t)
 	for _, c := range []struct {

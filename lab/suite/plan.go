@@ -349,7 +349,7 @@ type Hypothesis struct {
 	Printed    string   `json:"printed"` // as in the suite: "2 ± 10 %"
 }
 
-// Ours reports whether the claim is not the document's: its text says so in brackets.
+// Ours reports whether the text of the claim says that the document does not make it.
 func (h Hypothesis) Ours() bool { return strings.Contains(h.Claim, "(ours, not the document's") }
 
 // Figure describes the figure that the hypothesis bounds: "throughput_bps of b/stream /

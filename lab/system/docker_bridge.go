@@ -78,7 +78,7 @@ func (d dockerd) dualStack(options ...string) error {
 		if err := e.Space.Reconnect(EndpointDevice, e.V6); err != nil {
 			return err
 		}
-		for _, p := range []netip.Prefix{e.V4, e.V6} { // Docker's default routes have the host's congestion control
+		for _, p := range []netip.Prefix{e.V4, e.V6} { // replaces Docker's default routes, which leave the congestion control to the host
 			if err := routeAll(e.Space, gateway(p).Addr()); err != nil {
 				return err
 			}

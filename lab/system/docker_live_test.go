@@ -195,7 +195,8 @@ func TestDockersBridgeJoinsTwoContainersOfANode(t *testing.T) {
 	assertUntouched(t, before)
 }
 
-// assertDefaultRoutes: packets to the other node, which has another subnet, take a default route. Both have the lab's congestion control.
+// assertDefaultRoutes checks that a container's default routes, of IPv4 and IPv6, have the lab's congestion control. Packets to the
+// other node's address take a default route.
 func assertDefaultRoutes(t *testing.T, e Endpoint) {
 	t.Helper()
 	var got []string

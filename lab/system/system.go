@@ -47,9 +47,10 @@ type About struct {
 	// Overhead is the number of bytes of the headers that the system adds to a packet of the
 	// largest size. See MTU.
 	Overhead int
-	// Further is the number of bytes that the system adds to the Ethernet frame of each further packet that it puts into the same
-	// frame of the fabric. 0 means that each has a frame of its own.
-	Further int
+	// PerPacket is for a system that can send several packets in one frame of the fabric. Overhead then has a part that each frame
+	// has once, and a part that each packet has. PerPacket is the second part, in bytes, without the packet's Ethernet header. If
+	// it is 0, each packet has its own frame.
+	PerPacket int
 	// LeastMTU is the smallest MTU of a fabric on which the system works. 0 means the sum of
 	// suite.LeastMTU, which IPv6 needs, and Overhead.
 	LeastMTU int

@@ -10,9 +10,13 @@ import (
 	"windtunnel/internal/must"
 )
 
-// While a trial is metered, the session of the lab's agent has the highest priority. A command of vrouter in that session
-// would keep the traffic from the node's CPU.
+// While a trial is metered, the session of the lab's agent has the highest priority. The traffic would wait for the CPU if a command of
+// vrouter ran in that session. The agent's settings of the Go runtime are not for vrouter either.
 func TestCommandsOfVRouterRunInASessionOfTheirOwn(t *testing.T) {
+	t.Setenv("GOGC", "400")
+	if environment := must.Get(vrouterOutput("env"))(t); strings.Contains(environment, "GOGC=") {
+		t.Errorf("the command has GOGC of this program: %s", environment)
+	}
 	stat := must.Get(vrouterOutput("cat", "/proc/self/stat"))(t)
 	_, fields, _ := strings.Cut(stat, ") ") // the name before it can contain spaces
 	own := must.Get(unix.Getsid(0))(t)

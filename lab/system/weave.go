@@ -32,13 +32,13 @@ const (
 	//   - 2: the length of the frame
 	//   - 14: the Ethernet header of the frame
 	weaveOverhead = 62
-	// weaveFurther is what Weave adds to each further frame in the same datagram: the names of the first and the last router,
-	// and the length.
-	weaveFurther = 14
-	weaveRouter  = "weaver"
-	weaveUplink  = "vethwe-bridge" // end on the bridge of the veth pair; weaver captures from the other end
-	weaveAnswers = time.Second     // timeout of a request to weaver
-	weaveMost    = 1 << 20         // maximum length of an answer in bytes
+	// weavePerPacket is the part of weaveOverhead that each packet has if one datagram carries several: the names of the first and the
+	// last router (12) and the length (2).
+	weavePerPacket = 14
+	weaveRouter    = "weaver"
+	weaveUplink    = "vethwe-bridge" // end on the bridge of the veth pair; weaver captures from the other end
+	weaveAnswers   = time.Second     // timeout of a request to weaver
+	weaveMost      = 1 << 20         // maximum length of an answer in bytes
 )
 
 var weaveProgram = program.Program{
@@ -54,9 +54,9 @@ func (Weave) About() About {
 		Title: "Weave", Description: "containers on a Linux bridge on each node, joined by Weave Net's router in user space (sleeve)",
 		// With this MTU a packet fits into one of weaver's datagrams. Weave itself sets 65535, and
 		// containers then learn the value from weaver's ICMP errors.
-		Overhead: weaveOverhead,
-		Further:  weaveFurther,
-		SetUp:    1900 * time.Millisecond, // the routers connect and discover the path MTU
+		Overhead:  weaveOverhead,
+		PerPacket: weavePerPacket,
+		SetUp:     1900 * time.Millisecond, // the routers connect and discover the path MTU
 	}
 }
 func (Weave) Needs() ([]string, []program.Program) {

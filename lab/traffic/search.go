@@ -13,8 +13,8 @@ import (
 // throughput of RFC 1242 and RFC 2544, with a bound above 0. A run with one rate is a trial.
 type search struct {
 	bound float64
-	// try makes a trial at a rate of all streams in one direction, payload bits/s; 0 is as fast as possible. A long trial
-	// takes as long as the measurement.
+	// try makes a trial at a rate, in payload bits/s of all streams in one direction. The rate 0 means as fast as possible. A long
+	// trial has the warm-up and the window of the measurement, and takes at most longest.
 	try func(rate int64, long bool) (searched, error)
 }
 
@@ -28,35 +28,39 @@ const (
 	// searchWidth is the ratio of the lowest rate that loses too much to the highest that does
 	// not, at which the search ends.
 	searchWidth  = 1.02
-	searchRates  = 15 // of short trials, after one at full speed; at most two trials at each rate
+	searchRates  = 15 // maximum number of rates with short trials; each rate has one or two trials
 	searchWindow = 200 * time.Millisecond
 	searchWarmup = 50 * time.Millisecond
-	longRates    = 6               // of long trials; at most two at each
-	longStep     = 0.9             // highest ratio of such a rate to the one before
-	longest      = 2 * time.Second // warm-up and window of a long trial at most
+	longRates    = 6               // maximum number of rates with long trials; each rate has one or two trials
+	longStep     = 0.9             // each of these rates is at most this part of the rate before it
+	longest      = 2 * time.Second // maximum of warm-up and window of a long trial together
 	// SearchLimit is the longest time of a search. A short trial takes 0.4 s, most of it for its
 	// connections and for late datagrams.
 	SearchLimit = 45 * time.Second
 )
 
-// rate returns the rate, 0 if the sender at full speed stays within the bound. Long trials confirm the rate that short ones
-// have found: the queues of a router in user space hold megabytes, and a short trial at too high a rate does not fill them.
+// rate returns the highest rate that it found, or 0 if the sender stays within the bound at full speed. It finds a rate by short
+// trials. Then it makes long trials at this rate, and at lower rates until one stays within the bound. The reason is that a router in user space
+// has queues of megabytes. A short trial ends before a rate that is too high has filled such a queue, so no datagram is lost.
 func (s search) rate() (int64, error) {
 	found, err := s.brief()
+	if err != nil {
+		return 0, err
+	}
+	sent := 0.0
 	for range longRates {
-		if err != nil {
-			return 0, err
-		}
-		var t searched
-		if t, err = s.twice(found, true); err != nil || t.loss <= s.bound {
+		t, err := s.twice(found, true)
+		if err != nil || t.loss <= s.bound {
 			return found, err
 		}
-		found = int64(max(min(t.received, longStep*t.sent), t.sent/2))
+		sent = t.sent
+		found = int64(max(min(t.received, longStep*sent), sent/2))
 	}
-	return 0, fmt.Errorf("more than %.3g %% of the datagrams are lost in trials as long as the measurement, at the last of %d rates above %.3g bit/s; give a higher loss, or look for the cause", 100*s.bound, longRates, float64(found))
+	return 0, fmt.Errorf("in trials as long as the measurement, more than %.3g %% of the datagrams are lost at each of %d rates, also at the lowest one, %.3g bit/s; give a higher loss, or look for the cause", 100*s.bound, longRates, sent)
 }
 
-// twice makes a trial, and another one if the first loses too much. It returns the figures of the better trial.
+// twice makes a trial. If it loses more than the bound, twice makes a second trial at the same rate. It returns the figures of the trial
+// that lost less.
 func (s search) twice(rate int64, long bool) (searched, error) {
 	t, err := s.try(rate, long)
 	if err != nil || t.loss <= s.bound {
@@ -134,22 +138,27 @@ func (c *client) search() (err error) {
 	return err
 }
 
-// trial makes a run with connections of its own: a short one, or a long one, whose warm-up and window are those of the measurement.
+// trial makes a trial of a search, with connections of its own.
 func (c *client) trial(w suite.Workload, deadline time.Time, long bool) (Result, error) {
 	if time.Now().After(deadline) {
 		return Result{}, fmt.Errorf("the search for the rate took more than %v; is the machine busy?", SearchLimit)
 	}
-	timing := suite.Timing{Warmup: searchWarmup, Duration: searchWindow}
-	if own := c.spec.Timing; long {
-		timing = suite.Timing{Warmup: min(own.Warmup, longest/4), Duration: min(own.Duration, longest*3/4)}
-	}
 	trial := *c
-	trial.spec = Spec{Workload: w, Timing: timing, Search: true}
+	trial.spec = Spec{Workload: w, Timing: searchTiming(c.spec.Timing, long), Search: true}
 	r, err := trial.once()
 	if err == nil && r.Interrupted {
 		err = fmt.Errorf("the search for the rate was interrupted")
 	}
 	return r, err
+}
+
+// searchTiming returns the timing of a trial of a search before a measurement. A long trial has the warm-up and the window of the
+// measurement, up to a quarter and three quarters of longest.
+func searchTiming(measurement suite.Timing, long bool) suite.Timing {
+	if !long {
+		return suite.Timing{Warmup: searchWarmup, Duration: searchWindow}
+	}
+	return suite.Timing{Warmup: min(measurement.Warmup, longest/4), Duration: min(measurement.Duration, longest*3/4)}
 }
 
 // searchedOf returns the figures of a direction; of two directions the slower one's, because both

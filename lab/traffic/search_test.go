@@ -4,8 +4,10 @@ import (
 	"errors"
 	"math"
 	"testing"
+	"time"
 
 	"windtunnel/internal/must"
+	"windtunnel/lab/suite"
 )
 
 // network is a queue in front of a receiver that takes 100 Mbit/s, and a sender that sends at most
@@ -14,7 +16,7 @@ type network struct {
 	sender float64
 	stalls map[int]bool
 	leaks  bool // if the sender is faster than the capacity, a tenth of the datagrams is lost
-	deep   bool // a short trial does not fill the queue below 150 Mbit/s
+	deep   bool // a short trial of less than 150 Mbit/s ends before the queue is full, so it loses nothing
 	trials int
 }
 
@@ -94,8 +96,15 @@ func TestALossInEachLongTrialEndsTheSearch(t *testing.T) {
 		trials++
 		return searched{sent: 1e9, received: 9e8, loss: 0.1}, nil
 	}}.rate()
-	must.Fail(t, err, "0.1 % of the datagrams are lost in trials as long as the measurement", "look for the cause")
+	must.Fail(t, err, "in trials as long as the measurement", "0.1 % of the datagrams are lost", "look for the cause")
 	must.Equal(t, 2*longRates, trials)
+}
+
+func TestALongTrialTakesAsLongAsTheMeasurement(t *testing.T) {
+	own := suite.Timing{Warmup: 300 * time.Millisecond, Duration: 800 * time.Millisecond}
+	must.Equal(t, own, searchTiming(own, true))
+	must.Equal(t, suite.Timing{Warmup: searchWarmup, Duration: searchWindow}, searchTiming(own, false))
+	must.Equal(t, suite.Timing{Warmup: longest / 4, Duration: longest * 3 / 4}, searchTiming(suite.Timing{Warmup: time.Minute, Duration: time.Hour}, true))
 }
 
 func TestAFailedTrialEndsTheSearch(t *testing.T) {

@@ -84,7 +84,7 @@ func Open(t *testing.T, url string, width int64, first ...chromedp.Action[chrome
 	return p
 }
 
-// redirected reports whether an action failed because the page went on to another one meanwhile.
+// redirected reports whether an action failed because the browser left the page meanwhile.
 func redirected(err error) bool {
 	return strings.Contains(err.Error(), "Inspected target navigated or closed")
 }
@@ -171,7 +171,7 @@ func Eval[T any](t *testing.T, p *Tab, expression string) T {
 }
 
 // Until waits until an expression has a value, because the browser reports changes to the
-// page with a delay. The page may go on to another one meanwhile.
+// page with a delay. The page may lead the browser to another page meanwhile.
 func (p *Tab) Until(t *testing.T, expression, want string) {
 	t.Helper()
 	got := ""

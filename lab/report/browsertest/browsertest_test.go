@@ -11,8 +11,9 @@ import (
 	"windtunnel/internal/must"
 )
 
-// Each page is on another site than the one before, so chromium ends the process of the page that a pending expression is for.
-func TestUntilWaitsWhileThePageGoesOn(t *testing.T) {
+// The server's pages lead the browser from one to the next, on two sites in turn. The expression takes 100 ms, so the browser leaves
+// the page while it evaluates it. Between two sites, chromium then ends the evaluation with an error.
+func TestUntilGoesOnWhenTheBrowserLeavesThePage(t *testing.T) {
 	t.Parallel()
 	var port string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

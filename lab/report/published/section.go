@@ -137,7 +137,8 @@ func Document(reports ...*model.Report) (document.Document, error) {
 	return d, nil
 }
 
-// claims returns a section with the document's conclusions, or with the suite's own claims; none if the suite has none.
+// claims returns a section with the document's conclusions, or, if ours is set, with the claims that the document does not make. It
+// returns no section if there are no such claims.
 func claims(title string, all []model.Hypothesis, ours bool) []document.Section {
 	t := document.Table{Columns: document.Words("verdict", "claim", "figures")}
 	for _, h := range all {

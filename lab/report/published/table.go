@@ -176,8 +176,8 @@ func judge(b *verdicts.Judge, c *model.PublishedCell) {
 	}
 }
 
-// full returns why a figure of CPU time is not compared if the CPUs of its side, or the sender's, were full
-// in both scenarios; "" if they were not, or if the figure is not a CPU time.
+// full returns the reason why the CPU time of a side is not compared: in both scenarios the CPUs of that side, or those of the sender,
+// were full. It returns "" if they were not full, or if the figure is not a CPU time.
 func full(b *verdicts.Judge, c *model.PublishedCell) string {
 	m := sample.Metric(c.Metric)
 	if !slices.Contains([]sample.Metric{sample.SenderCPU, sample.ReceiverCPU, sample.SenderCores, sample.ReceiverCores}, m) {

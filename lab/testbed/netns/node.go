@@ -134,8 +134,8 @@ func (n *node) startAgent(ctx context.Context, argv []string) error {
 }
 
 // limitCPU gives the agent, and all that it will start, its share of the node's
-// CPU time. Work in softirqs and kernel threads is never stopped. Without CONFIG_IRQ_TIME_ACCOUNTING the time
-// of a softirq counts against the share of the program that it interrupts.
+// CPU time. The kernel never stops softirqs and kernel threads because of the share. But without CONFIG_IRQ_TIME_ACCOUNTING it counts
+// the time of a softirq as time of the program that the softirq interrupts. Then that program uses up the share sooner.
 func (n *node) limitCPU(pid int) error {
 	if n.fabric.CPUShare == 0 {
 		return nil
