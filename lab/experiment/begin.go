@@ -44,7 +44,8 @@ func (t *toolRun) begin(ctx context.Context) (time.Time, error) {
 			}
 		}
 	}
-	return lastOf(began, t.timing().Cooldown)
+	_, to := t.edges()
+	return lastOf(began, t.timing().Total()-to)
 }
 
 // beginPair starts the last process of a pair and waits until its traffic flows.
@@ -60,12 +61,13 @@ func (t *toolRun) beginPair(ctx context.Context, r *pairRun) (time.Time, error) 
 }
 
 // lastOf returns the time at which the last pair's traffic began: the window's
-// reference. It fails if the first pair's traffic would end within the window.
-func lastOf(began []time.Time, cooldown time.Duration) (time.Time, error) {
+// reference. It fails if the first pair's traffic would end within the window. after is the time from the end of the window
+// to the end of the traffic of one pair.
+func lastOf(began []time.Time, after time.Duration) (time.Time, error) {
 	first, last := slices.MinFunc(began, time.Time.Compare), slices.MaxFunc(began, time.Time.Compare)
-	if apart := last.Sub(first); apart > cooldown+margin {
-		return last, failed(sample.Invalid, "the clients of %d pairs began %v apart, and the cool-down is %v: the first would end within the window; set a longer cooldown, or fewer pairs",
-			len(began), apart.Round(time.Millisecond), cooldown)
+	if apart := last.Sub(first); apart > after {
+		return last, failed(sample.Invalid, "the clients of %d pairs began %v apart, and each sends for %v after the window: the first would end within the window; set a longer cooldown, or fewer pairs",
+			len(began), apart.Round(time.Millisecond), after)
 	}
 	return last, nil
 }

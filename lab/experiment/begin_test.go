@@ -20,7 +20,7 @@ func TestTheWindowBeginsAfterTheLastPairHasStarted(t *testing.T) {
 		}
 		return list
 	}
-	const cooldown = 50 * time.Millisecond
+	const after = 70 * time.Millisecond
 	for _, c := range []struct {
 		began []time.Time
 		last  int
@@ -28,14 +28,14 @@ func TestTheWindowBeginsAfterTheLastPairHasStarted(t *testing.T) {
 	}{
 		{moments(7), 7, true},
 		{moments(0, 40, 10), 40, true},
-		{moments(70, 0), 70, true}, // the window ends 20 ms before the measured part does
+		{moments(70, 0), 70, true},
 		{moments(0, 71), 71, false},
 	} {
-		last, err := lastOf(c.began, cooldown)
+		last, err := lastOf(c.began, after)
 		if !last.Equal(at.Add(time.Duration(c.last)*time.Millisecond)) || (err == nil) != c.fits {
 			t.Errorf("the last of %v begins after %v (%v), want after %d ms, and an error unless it fits: %t", c.began, last.Sub(at), err, c.last, c.fits)
 		}
-		if err != nil && !strings.Contains(err.Error(), "2 pairs began 71ms apart, and the cool-down is 50ms") {
+		if err != nil && !strings.Contains(err.Error(), "2 pairs began 71ms apart, and each sends for 70ms after the window") {
 			t.Errorf("%v", err)
 		}
 	}

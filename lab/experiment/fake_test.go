@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"windtunnel/lab/sample"
 	"windtunnel/lab/suite"
 	"windtunnel/lab/testbed/testbedtest"
+	"windtunnel/lab/tool"
 )
 
 // runFake runs a plan of one scenario on fake testbeds. The clock is simulated.
@@ -62,7 +64,7 @@ func TestATrialOnAFakeTestbedHasItsFigures(t *testing.T) {
 	}
 	for metric, want := range map[sample.Metric]float64{
 		sample.Throughput: testbedtest.Rate, sample.FabricGoodput: testbedtest.Rate,
-		sample.SenderCPU: 100 * testbedtest.Busy, sample.ReceiverCPU: 100 * testbedtest.Busy, sample.WindowSeconds: 2 - 2*margin.Seconds(),
+		sample.SenderCPU: 100 * testbedtest.Busy, sample.ReceiverCPU: 100 * testbedtest.Busy, sample.WindowSeconds: (2*time.Second + lead + lag).Seconds(),
 	} {
 		if got := samples[0].Metrics[metric]; math.Abs(got-want) > 0.001*want {
 			t.Errorf("%s is %v, want %v", metric, got, want)
@@ -101,6 +103,56 @@ func TestTheStepsOfATrialAreInOrder(t *testing.T) {
 	for _, o := range ops[index(ops, "a.MeterRead") : lastIndex(ops, "b.MeterRead")+1] {
 		if o.Name != "MeterRead" && o.Name != "MeterGlance" {
 			t.Errorf("the engine calls %v within the window, want meter readings only", o)
+		}
+	}
+}
+
+// A reading takes CPU time from the traffic. So all readings of an edge must lie outside the window of a tool whose timing is exact.
+func TestTheMetersReadOutsideTheWindowOfTheGenerator(t *testing.T) {
+	var began time.Time
+	var reads []time.Duration // since traffic began
+	x := &testbedtest.Executor{}
+	var mu sync.Mutex
+	x.Hook = func(o testbedtest.Operation) error {
+		mu.Lock()
+		defer mu.Unlock()
+		switch o.String() {
+		case "a.Start":
+			began = time.Now()
+		case "a.MeterRead", "b.MeterRead":
+			reads = append(reads, time.Since(began))
+		}
+		return nil
+	}
+	var timing suite.Timing
+	runFake(t, x, func(e *Experiment) { timing = e.Plan.Scenarios[0].Timing })
+	if len(reads) != 4 {
+		t.Fatalf("%d readings, want 2 of each node", len(reads))
+	}
+	for i, at := range reads {
+		if outside := at < timing.Warmup || at > timing.Warmup+timing.Duration; !outside || i >= 2 && at > timing.Total() {
+			t.Errorf("a reading begins %v after the traffic, want it outside of the window from %v to %v, and in the traffic", at, timing.Warmup, timing.Warmup+timing.Duration)
+		}
+	}
+}
+
+func TestTheWindowLiesInThatOfAToolWithoutExactTiming(t *testing.T) {
+	for name, c := range map[string]struct {
+		exact    []bool
+		timing   suite.Timing
+		from, to time.Duration
+	}{
+		"exact":                          {[]bool{true, true}, suite.Timing{Warmup: time.Second, Duration: 2 * time.Second, Cooldown: time.Second}, time.Second - lead, 3*time.Second + lag},
+		"exact, without other traffic":   {[]bool{true}, suite.Timing{Duration: 2 * time.Second}, 0, 2 * time.Second},
+		"not exact":                      {[]bool{false}, suite.Timing{Warmup: time.Second, Duration: 2 * time.Second, Cooldown: time.Second}, time.Second + margin, 3*time.Second - margin},
+		"not exact for one of the pairs": {[]bool{true, false}, suite.Timing{Warmup: time.Second, Duration: 2 * time.Second, Cooldown: time.Second}, time.Second + margin, 3*time.Second - margin},
+	} {
+		run := &toolRun{bench: &Bench{scenario: resolved{Scenario: &suite.Scenario{Timing: c.timing}}}}
+		for _, exact := range c.exact {
+			run.runs = append(run.runs, &pairRun{plan: []tool.Process{{}, {Exact: exact}}})
+		}
+		if from, to := run.edges(); from != c.from || to != c.to {
+			t.Errorf("%s: the window is %v to %v, want %v to %v", name, from, to, c.from, c.to)
 		}
 	}
 }

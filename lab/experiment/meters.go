@@ -53,9 +53,14 @@ type edge struct {
 const (
 	seriesInterval = 100 * time.Millisecond
 	glanceInterval = 500 * time.Millisecond
-	// margin keeps the window inside the tool's: connecting takes a few
+	// margin keeps the window inside that of a tool whose timing is not exact: connecting takes a few
 	// milliseconds, and a tool's clock starts after ours.
 	margin = 20 * time.Millisecond
+	// lead is the time from the start of the meters' first reading to the window of a tool whose timing is exact. On a
+	// full CPU the reading takes some milliseconds, and tens of milliseconds with a thousand connections.
+	lead = 60 * time.Millisecond
+	// lag is the time from the end of this window to the last reading. The message that traffic has begun can be as late.
+	lag = 5 * time.Millisecond
 )
 
 func newMeters(ctx context.Context, t *toolRun) (*meters, error) {
@@ -126,6 +131,20 @@ func (m *meters) devices(node int) []meter.Device {
 
 func (m *meters) colocated() bool { return len(m.nodes) == 1 }
 
+// edges returns the times of the readings at both edges of the window, since traffic began. A reading takes CPU time from the
+// traffic. So the window lies around the tool's window if the tool's timing is exact and it sends before and after its window.
+// Otherwise it lies inside the tool's window.
+func (t *toolRun) edges() (from, to time.Duration) {
+	tm := t.bench.scenario.Timing
+	from, to = tm.Warmup, tm.Warmup+tm.Duration
+	for _, r := range t.runs {
+		if !r.plan[len(r.plan)-1].Exact {
+			return from + margin, to - margin
+		}
+	}
+	return from - min(lead, tm.Warmup), to + min(lag, tm.Cooldown)
+}
+
 // window waits for the window, reads both of its edges, and reports the traffic
 // between them.
 func (m *meters) window(ctx context.Context, started time.Time) error {
@@ -138,7 +157,8 @@ func (m *meters) window(ctx context.Context, started time.Time) error {
 	if err := m.track(ctx); err != nil {
 		return err
 	}
-	if err := pause.For(ctx, time.Until(started.Add(tm.Warmup+margin))); err != nil {
+	from, to := m.traffic.edges()
+	if err := pause.For(ctx, time.Until(started.Add(from))); err != nil {
 		return err
 	}
 	if m.start, err = m.read(ctx); err != nil {
@@ -152,8 +172,7 @@ func (m *meters) window(ctx context.Context, started time.Time) error {
 			return err
 		}
 	}
-	end := started.Add(tm.Warmup + tm.Duration - margin)
-	if err := m.watch(ctx, end); err != nil {
+	if err := m.watch(ctx, started.Add(to)); err != nil {
 		return err
 	}
 	m.end, err = m.read(ctx)
@@ -333,7 +352,8 @@ func (m *meters) complete(said tool.Measurement) error {
 		s.Warnings = append(s.Warnings, d.Warnings...)
 	}
 	s.Series = m.points(m.series, m.conditions.wire, m.start.nodes[0].Mono, facts)
-	sample.SetLatency(s.Series, said.Course, -margin.Seconds())
+	began, _ := m.measured(said)
+	sample.SetLatency(s.Series, said.Course, began)
 	inside, gate := m.slices(sender.Seconds)
 	if err := m.check(said); err != nil {
 		return err

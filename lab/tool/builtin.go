@@ -44,6 +44,7 @@ func (t Builtin) Plan(job Job) ([]Process, error) {
 		Role: "client", On: OnSender,
 		Argv:  append([]string{job.Self, "traffic", "client", "-connect", at}, builtinFlags(job)...),
 		Ready: func(line string) bool { return strings.TrimSpace(line) == "begun" },
+		Exact: true,
 	}
 	if searchTime(job.Workload) > 0 {
 		client.Search = traffic.SearchLimit

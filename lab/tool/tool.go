@@ -64,6 +64,9 @@ type Process struct {
 	// last process says that traffic begins. If it is nil, traffic begins when the
 	// process starts.
 	Ready func(line string) bool
+	// Exact: the process keeps to its timing to the millisecond from when it is ready, and its traffic goes on in the
+	// cool-down. So the meters can read before its window and after it.
+	Exact bool
 	// Search is the longest time of what the process does before it is ready, beside its start.
 	Search time.Duration
 	// Port is the port on which the process listens, in the endpoint's namespace, when
