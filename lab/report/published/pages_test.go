@@ -81,10 +81,10 @@ func (p page) rows(heading string) (rows []map[string]string) {
 		case line == "" && strings.Contains(strings.Join(columns, ""), "verdict"):
 			return rows
 		case line == "":
-			columns, rows = nil, nil
+			columns = nil
 		case !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "| ---"):
 		case columns == nil:
-			columns = cells
+			columns, rows = cells, nil
 		default:
 			row := make(map[string]string)
 			for i, c := range cells {
@@ -116,6 +116,9 @@ func (p page) keepBeyond(t *testing.T, plan *suite.Plan, r *model.Report, s *doc
 	}
 	table := document.Table{Columns: slices.Concat(document.Words("scenario", "what"), document.Figures("measured", "ratio"), document.Words("baseline"))}
 	rows := p.rows(heading)
+	if len(rows) == 0 {
+		t.Errorf("%s: the table “%s” has no rows; write the page again from its run (windtunnel report --format published -o docs)", plan.Suite, beyondTitle)
+	}
 	for _, row := range rows {
 		id, baseline := row["scenario"], row["baseline"]
 		if inTable(r, id) || !slices.ContainsFunc(plan.Scenarios, func(sc suite.Scenario) bool { return sc.ID == id }) {
