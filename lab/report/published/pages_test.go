@@ -107,7 +107,7 @@ func (p page) source() string {
 }
 
 // keepBeyond copies the table “Beyond the document's tables” from the page into a section, and checks its scenarios and
-// baselines. Pages of runs before 30 November 2026 do not have this table.
+// baselines. A page can lack this table.
 func (p page) keepBeyond(t *testing.T, plan *suite.Plan, r *model.Report, s *document.Section) {
 	t.Helper()
 	heading := "### " + beyondTitle
