@@ -59,7 +59,8 @@ const (
 	// lead is the time from the start of the meters' first reading to the window of a tool whose timing is exact. On a
 	// full CPU the reading takes some milliseconds, and tens of milliseconds with a thousand connections.
 	lead = 60 * time.Millisecond
-	// lag is the time from the end of this window to the last reading. The message that traffic has begun can be as late.
+	// lag is the time from the planned end of this window to the last reading. The tool's clock starts after its message that
+	// traffic has begun, by up to some milliseconds.
 	lag = 5 * time.Millisecond
 )
 
@@ -132,17 +133,19 @@ func (m *meters) devices(node int) []meter.Device {
 func (m *meters) colocated() bool { return len(m.nodes) == 1 }
 
 // edges returns the times of the readings at both edges of the window, since traffic began. A reading takes CPU time from the
-// traffic. So the window lies around the tool's window if the tool's timing is exact and it sends before and after its window.
-// Otherwise it lies inside the tool's window.
+// traffic. So the window lies around the tool's window if the tool's timing is exact and its cool-down has time for a reading.
+// Otherwise it lies inside the tool's window. In a VM a tool's message that traffic has begun can arrive too late.
 func (t *toolRun) edges() (from, to time.Duration) {
 	tm := t.bench.scenario.Timing
 	from, to = tm.Warmup, tm.Warmup+tm.Duration
+	exact := t.bench.scenario.Endpoint.Kind != suite.VM && tm.Cooldown >= lag+margin
 	for _, r := range t.runs {
-		if !r.plan[len(r.plan)-1].Exact {
-			return from + margin, to - margin
-		}
+		exact = exact && r.plan[len(r.plan)-1].Exact
 	}
-	return from - min(lead, tm.Warmup), to + min(lag, tm.Cooldown)
+	if !exact {
+		return from + margin, to - margin
+	}
+	return from - min(lead, tm.Warmup), to + lag
 }
 
 // window waits for the window, reads both of its edges, and reports the traffic
