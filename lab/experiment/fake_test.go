@@ -143,7 +143,8 @@ func TestTheWindowLiesInThatOfAToolWithoutExactTiming(t *testing.T) {
 		from, to time.Duration
 	}{
 		"exact":                          {[]bool{true, true}, suite.Timing{Warmup: time.Second, Duration: 2 * time.Second, Cooldown: time.Second}, time.Second - lead, 3*time.Second + lag},
-		"exact, without other traffic":   {[]bool{true}, suite.Timing{Duration: 2 * time.Second}, 0, 2 * time.Second},
+		"exact, without a warm-up":       {[]bool{true}, suite.Timing{Duration: 2 * time.Second, Cooldown: time.Second}, 0, 2*time.Second + lag},
+		"exact, without a cool-down":     {[]bool{true}, suite.Timing{Warmup: time.Second, Duration: 2 * time.Second}, time.Second + margin, 3*time.Second - margin},
 		"not exact":                      {[]bool{false}, suite.Timing{Warmup: time.Second, Duration: 2 * time.Second, Cooldown: time.Second}, time.Second + margin, 3*time.Second - margin},
 		"not exact for one of the pairs": {[]bool{true, false}, suite.Timing{Warmup: time.Second, Duration: 2 * time.Second, Cooldown: time.Second}, time.Second + margin, 3*time.Second - margin},
 	} {
