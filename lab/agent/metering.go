@@ -137,8 +137,8 @@ func (s *Service) MeterTrack(args TrackArgs, _ *struct{}) error {
 	return nil
 }
 
-// MeterRead reads all meters. It reads the CPU times of the node first. So the CPU time that the rest of MeterRead uses is part of
-// the window at its start, and not at its end.
+// MeterRead reads all meters. It reads the CPU times of the node first. If the reading starts a window,
+// the CPU time of the other steps is part of the window. If it ends a window, this time is not part of it.
 func (s *Service) MeterRead(_ struct{}, r *NodeReading) error {
 	m, err := s.theMeter()
 	if err != nil {

@@ -61,12 +61,12 @@ func (t *toolRun) beginPair(ctx context.Context, r *pairRun) (time.Time, error) 
 }
 
 // lastOf returns the time at which the last pair's traffic began: the window's
-// reference. It fails if the first pair's traffic would end within the window. after is the time from the end of the window
-// to the end of the traffic of one pair.
+// reference. It fails if the first pair's traffic would end within the window. after is the time for which a pair still sends
+// after the window has ended, if its traffic began at the reference.
 func lastOf(began []time.Time, after time.Duration) (time.Time, error) {
 	first, last := slices.MinFunc(began, time.Time.Compare), slices.MaxFunc(began, time.Time.Compare)
 	if apart := last.Sub(first); apart > after {
-		return last, failed(sample.Invalid, "the clients of %d pairs began %v apart, and each sends for %v after the window: the first would end within the window; set a longer cooldown, or fewer pairs",
+		return last, failed(sample.Invalid, "the clients of %d pairs began %v apart, but each sends only for %v after the meters' window, so the first would stop within the window; set a longer cooldown, or fewer pairs",
 			len(began), apart.Round(time.Millisecond), after)
 	}
 	return last, nil

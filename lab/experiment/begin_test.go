@@ -35,7 +35,7 @@ func TestTheWindowBeginsAfterTheLastPairHasStarted(t *testing.T) {
 		if !last.Equal(at.Add(time.Duration(c.last)*time.Millisecond)) || (err == nil) != c.fits {
 			t.Errorf("the last of %v begins after %v (%v), want after %d ms, and an error unless it fits: %t", c.began, last.Sub(at), err, c.last, c.fits)
 		}
-		if err != nil && !strings.Contains(err.Error(), "2 pairs began 71ms apart, and each sends for 70ms after the window") {
+		if err != nil && !strings.Contains(err.Error(), "2 pairs began 71ms apart, but each sends only for 70ms after the meters' window") {
 			t.Errorf("%v", err)
 		}
 	}

@@ -53,14 +53,14 @@ type edge struct {
 const (
 	seriesInterval = 100 * time.Millisecond
 	glanceInterval = 500 * time.Millisecond
-	// margin keeps the window inside that of a tool whose timing is not exact: connecting takes a few
-	// milliseconds, and a tool's clock starts after ours.
+	// margin is the time from each edge of a tool's window to the reading of the meters at this edge, if the reading
+	// must lie inside the tool's window: connecting takes a few milliseconds, and a tool's clock starts after ours.
 	margin = 20 * time.Millisecond
-	// lead is the time from the start of the meters' first reading to the window of a tool whose timing is exact. On a
-	// full CPU the reading takes some milliseconds, and tens of milliseconds with a thousand connections.
+	// lead is the time from the start of the first reading to the start of the tool's window, if the reading must lie
+	// before this window. On a full CPU a reading takes some milliseconds, or tens of milliseconds with a thousand connections.
 	lead = 60 * time.Millisecond
-	// lag is the time from the planned end of this window to the last reading. The tool's clock starts after its message that
-	// traffic has begun, by up to some milliseconds.
+	// lag is the time from the planned end of the tool's window to the last reading, if the reading must lie after this
+	// window. The tool prints that traffic begins up to some milliseconds before its clock starts.
 	lag = 5 * time.Millisecond
 )
 
@@ -132,9 +132,10 @@ func (m *meters) devices(node int) []meter.Device {
 
 func (m *meters) colocated() bool { return len(m.nodes) == 1 }
 
-// edges returns the times of the readings at both edges of the window, since traffic began. A reading takes CPU time from the
-// traffic. So the window lies around the tool's window if the tool's timing is exact and its cool-down has time for a reading.
-// Otherwise it lies inside the tool's window. In a VM a tool's message that traffic has begun can arrive too late.
+// edges returns the times of the first and of the last reading of the meters, since traffic began. A reading takes CPU time
+// from the traffic. So the first one should lie before the tool's window, and the last one after it. For this, the tool's
+// timing must be exact (tool.Process.Exact), and its cool-down must be long enough for a reading. Otherwise both readings lie
+// inside the tool's window. They lie inside it with VMs too, because the tool's message that traffic begins can arrive late.
 func (t *toolRun) edges() (from, to time.Duration) {
 	tm := t.bench.scenario.Timing
 	from, to = tm.Warmup, tm.Warmup+tm.Duration
@@ -435,8 +436,7 @@ func headers(c resolved, mtu int) int {
 	return protocolHeaders(c) + added
 }
 
-// perPacket returns the part of headers that each packet has, in bytes, if a frame on the fabric can carry several packets. It returns 0 if
-// each packet has its own frame.
+// perPacket returns meter.Facts.PerPacket of a scenario.
 func perPacket(c resolved) int {
 	if c.about.PerPacket == 0 {
 		return 0

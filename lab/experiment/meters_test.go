@@ -137,6 +137,19 @@ func TestACompleteTrialHasItsFigures(t *testing.T) {
 	}
 }
 
+// The tool's window begins 60 ms after the meters' window, so a round trip at 0.05 s of the tool's window belongs to the second slice.
+func TestRoundTripsBelongToTheSliceOfTheirTime(t *testing.T) {
+	m, said := paperTrial(t)
+	m.began = paperOrigin + int64(60*time.Millisecond-m.traffic.bench.scenario.Timing.Warmup)
+	said.Course = []sample.RoundTrips{{At: 0.05, Count: 1, Mean: 1000, Max: 2000}}
+	must.Succeed(t, m.complete(said))
+	for _, p := range m.traffic.sample.Series {
+		if with := p.At > 0.15 && p.At < 0.25; (p.Latency == 1000) != with || (p.Latency != 0) != with {
+			t.Errorf("the slice that ends at %.1f s has the latency %v ns, want 1000 only in that of 0.2 s", p.At, p.Latency)
+		}
+	}
+}
+
 // controlledTestbed has the control plane of a cluster.
 type controlledTestbed struct{ paperTestbed }
 

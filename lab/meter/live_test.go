@@ -181,8 +181,9 @@ func TestCountersOfOtherNamespacesDoNotChange(t *testing.T) {
 	}
 }
 
-// The gate machine-stall rejects a trial if a light reading of its series is more than 50 ms late. On a busy CPU, a full reading with a
-// thousand connections takes longer. In this test a full reading cannot end, because it reads a FIFO into which the test writes only later.
+// The gate machine-stall rejects a trial if a light reading of its series is more than 50 ms late. On a busy CPU, a full reading of a
+// thousand connections takes longer than 50 ms, so light readings must not wait for it. In this test a full reading waits for a FIFO, into
+// which the test writes only after the light reading.
 func TestLightReadingsDoNotWaitForAFullReading(t *testing.T) {
 	slow := filepath.Join(t.TempDir(), "cpu.stat")
 	must.Succeed(t, unix.Mkfifo(slow, 0o600))

@@ -48,7 +48,7 @@ type Meter struct {
 	quotas    []quotaFile
 	fullBuf   []byte
 
-	light  sync.Mutex // held while CPU times are read, and not during the rest of a full reading, so that light readings do not wait for it
+	light  sync.Mutex // held while CPU times are read. A full reading releases it after that, so that light readings need not wait
 	stat   procFile
 	timers procFile   // closed where config.FineIdle is not set
 	wall   int64      // wall clock of the current reading
@@ -198,9 +198,9 @@ func (m *Meter) SetPorts(r PortRange) {
 	m.ports = r
 }
 
-// Read takes a full reading. It reads the CPU times first. So the CPU time of the other steps is part of the window at its
-// start, and not at its end. With many namespaces or connections these steps take tenths of a second. Light readings do not wait for them.
-// Between the steps Read waits, so that the traffic gets the CPU; see breather.
+// Read takes a full reading. It reads the CPU times first. If the reading starts a window, the CPU time of the other steps is part of the
+// window. If it ends a window, this time is not part of it. With many namespaces or connections these steps take tenths of a second.
+// Light readings do not wait for them. Between the steps Read waits, so that the traffic gets the CPU; see breather.
 func (m *Meter) Read() (Reading, error) {
 	m.full.Lock()
 	defer m.full.Unlock()

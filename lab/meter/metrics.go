@@ -486,8 +486,8 @@ type Facts struct {
 	// Headers is the length of all headers of a data frame on the fabric, from
 	// Ethernet on, with tunnel headers; 0 if unknown. See TCPHeaders.
 	Headers int
-	// PerPacket is the part of Headers that each packet has, in bytes, if a frame on the fabric can carry several packets. The other
-	// part occurs once in a frame. PerPacket is 0 if each packet has its own frame.
+	// PerPacket is 0 if each frame on the fabric carries one packet. If a frame can carry several packets, Headers has two parts: one
+	// that occurs once in a frame, and one that occurs once for each packet. PerPacket is the length of the second part, in bytes.
 	PerPacket int
 	// Payload is the number of payload bytes in each datagram of a UDP stream. It is 0 for TCP, and if the datagrams have
 	// different sizes.

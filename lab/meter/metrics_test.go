@@ -109,8 +109,8 @@ func TestGoodputFollowsTheDirectionOfTheData(t *testing.T) {
 	}
 }
 
-// Each frame carries four datagrams with 64 bytes of payload, as Weave's frames can. A frame has 48 bytes of headers once, and 56 bytes
-// for each datagram.
+// Each frame carries four datagrams of 64 bytes, as Weave's frames can. The headers of a frame have 48 bytes, and those of each datagram
+// in it 56 bytes more.
 func TestGoodputOfFramesWithSeveralPackets(t *testing.T) {
 	const datagrams, frames = 4000, 1000
 	a, b := stream()

@@ -9,9 +9,9 @@ import (
 // receiving sockets full, and datagrams lost on the way. The tool reports the
 // whole loss. The UDP counters of the receiving endpoints give the number
 // dropped by the sockets for each one delivered. A superframe counts once in
-// both counters, so the ratio holds with GRO too. The counters' window can be 65 ms
-// longer than the tool's and contain a full reading. So datagrams that are dropped during
-// this reading count as dropped by the sockets.
+// both counters, so the ratio holds with GRO too. The meters' window can be
+// 65 ms longer than the tool's, and contain a full reading of the meters. If the receiving
+// sockets drop datagrams during this reading, SocketLoss is too high, and PathLoss too low.
 func (t trialDeltas) datagrams(ms sample.Metrics) {
 	if t.Loss == nil {
 		return

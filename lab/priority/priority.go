@@ -63,7 +63,8 @@ var session struct {
 	calm   int    // number of calls of CalmSession that have not ended
 }
 
-// setSession sets the nice value of this process's session while RaiseSession is in effect. Without CAP_SYS_NICE nothing changes.
+// setSession gives this process's session the highest priority. While a call of CalmSession has not ended, it gives the session the
+// nice value from before RaiseSession. Without CAP_SYS_NICE it changes nothing. Call it only while RaiseSession is in effect.
 func setSession() {
 	nice := strconv.Itoa(highest)
 	if session.calm > 0 {
@@ -97,8 +98,8 @@ func RaiseSession() (restore func()) {
 	})
 }
 
-// CalmSession interrupts the effect of RaiseSession on the session until end is called. A thread that called Lower needs this to have a
-// normal priority: Lower only changes its priority among the threads of the session.
+// CalmSession gives the session its nice value from before RaiseSession, until the caller calls end. A thread with normal priority must
+// call both Lower and CalmSession, because Lower changes its priority only among the threads of the session.
 func CalmSession() (end func()) {
 	calm := func(change int) {
 		session.Lock()

@@ -47,9 +47,9 @@ type About struct {
 	// Overhead is the number of bytes of the headers that the system adds to a packet of the
 	// largest size. See MTU.
 	Overhead int
-	// PerPacket is for a system that can send several packets in one frame of the fabric. Overhead then has a part that each frame
-	// has once, and a part that each packet has. PerPacket is the second part, in bytes, without the packet's Ethernet header. If
-	// it is 0, each packet has its own frame.
+	// PerPacket is 0 if each frame of the fabric carries one packet. If a frame can carry several packets, Overhead has two parts: one
+	// that occurs once in a frame, and one that occurs once for each packet. PerPacket is the length of the second part, in bytes,
+	// without the packet's Ethernet header.
 	PerPacket int
 	// LeastMTU is the smallest MTU of a fabric on which the system works. 0 means the sum of
 	// suite.LeastMTU, which IPv6 needs, and Overhead.

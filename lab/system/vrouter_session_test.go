@@ -15,7 +15,7 @@ import (
 func TestCommandsOfVRouterRunInASessionOfTheirOwn(t *testing.T) {
 	t.Setenv("GOGC", "400")
 	if environment := must.Get(vrouterOutput("env"))(t); strings.Contains(environment, "GOGC=") {
-		t.Errorf("the command has GOGC of this program: %s", environment)
+		t.Errorf("the environment of the command has GOGC, which is a setting of the agent only: %s", environment)
 	}
 	stat := must.Get(vrouterOutput("cat", "/proc/self/stat"))(t)
 	_, fields, _ := strings.Cut(stat, ") ") // the name before it can contain spaces

@@ -64,8 +64,8 @@ type Process struct {
 	// last process says that traffic begins. If it is nil, traffic begins when the
 	// process starts.
 	Ready func(line string) bool
-	// Exact: the process keeps to its timing to the millisecond from when it is ready, and its traffic goes on in the
-	// cool-down. So the meters can read before its window and after it.
+	// Exact: the process starts and ends its window at the times of Job.Timing after it is ready, to a few milliseconds, and
+	// it sends during the cool-down. So the meters can be read before and after its window, while traffic flows.
 	Exact bool
 	// Search is the longest time of what the process does before it is ready, beside its start.
 	Search time.Duration

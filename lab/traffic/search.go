@@ -40,8 +40,8 @@ const (
 )
 
 // rate returns the highest rate that it found, or 0 if the sender stays within the bound at full speed. It finds a rate by short
-// trials. Then it makes long trials at this rate, and at lower rates until one stays within the bound. The reason is that a router in user space
-// has queues of megabytes. A short trial ends before a rate that is too high has filled such a queue, so no datagram is lost.
+// trials. Then it makes long trials at this rate, and at lower rates until one stays within the bound. Short trials are not enough: a router
+// in user space has queues of megabytes, and a short trial can end before such a queue is full. Then it loses nothing at too high a rate.
 func (s search) rate() (int64, error) {
 	found, err := s.brief()
 	if err != nil {

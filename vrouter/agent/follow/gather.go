@@ -8,8 +8,8 @@ import (
 )
 
 // maxGather limits the wait for changes that are being committed. On a busy machine a pass takes much longer than
-// its CPU time. Without a limit, each slow pass would delay the next one. With a limit of
-// 20 ms, 64 clients need a sixth more time to add 5,000 ports (docs/fleet.md).
+// its CPU time. Without a limit, each slow pass would delay the next one. The limit of 150 ms
+// was compared with 20 ms: 64 simultaneous clients added 5,000 ports in 11 s instead of 13 s (docs/fleet.md).
 const maxGather = 150 * time.Millisecond
 
 // ChangePending counts a request that will change the store. Call arrived when the
