@@ -78,7 +78,12 @@ func mountDir() error {
 func OwnThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		runtime.LockOSThread() // not unlocked: the thread ends with the goroutine
+		if unix.Gettid() == unix.Getpid() { // the main thread never ends, and would keep f's changes
+			defer runtime.UnlockOSThread()
+			done <- OwnThread(f) // on another thread, because this one is locked
+			return
+		}
 		done <- f()
 	}()
 	return <-done
