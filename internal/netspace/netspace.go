@@ -78,7 +78,8 @@ func mountDir() error {
 func OwnThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // not unlocked: the thread ends with the goroutine
+		// The thread is not unlocked, so it ends with the goroutine.
+		runtime.LockOSThread()
 		if unix.Gettid() == unix.Getpid() { // the main thread never ends, and would keep f's changes
 			defer runtime.UnlockOSThread()
 			done <- OwnThread(f) // on another thread, because this one is locked
