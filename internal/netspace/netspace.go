@@ -78,13 +78,15 @@ func mountDir() error {
 func OwnThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
-		// The thread is not unlocked, so it ends with the goroutine.
 		runtime.LockOSThread()
-		if unix.Gettid() == unix.Getpid() { // the main thread never ends, and would keep f's changes
+		if unix.Gettid() == unix.Getpid() {
+			// The process's main thread does not end with a goroutine, so it would keep what f
+			// changes. While it is locked here, the runtime runs f on another thread.
 			defer runtime.UnlockOSThread()
-			done <- OwnThread(f) // on another thread, because this one is locked
+			done <- OwnThread(f)
 			return
 		}
+		// Go ends a thread if its goroutine returns without unlocking it.
 		done <- f()
 	}()
 	return <-done

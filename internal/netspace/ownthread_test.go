@@ -9,10 +9,9 @@ import (
 	"windtunnel/internal/netspace"
 )
 
-// The main thread of a process does not end with a goroutine that is locked to it. So a function
-// that changes its thread must not run there: the main thread would keep the change, such as a
-// network namespace or a set of CPUs.
-func TestNoFunctionHasTheMainThreadOfTheProcess(t *testing.T) {
+// OwnThread must not call its function on the main thread of the process. That thread never ends,
+// so it would stay in the network namespace that the function enters.
+func TestOwnThreadIsNeverTheMainThread(t *testing.T) {
 	main := 0
 	for range 2000 {
 		must.Succeed(t, netspace.OwnThread(func() error {
@@ -23,6 +22,6 @@ func TestNoFunctionHasTheMainThreadOfTheProcess(t *testing.T) {
 		}))
 	}
 	if main > 0 {
-		t.Errorf("%d of 2000 functions ran on the main thread", main)
+		t.Errorf("OwnThread called %d of 2000 functions on the process's main thread; want none", main)
 	}
 }

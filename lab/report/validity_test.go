@@ -75,6 +75,8 @@ func TestValidityCountsEveryTrialOnce(t *testing.T) {
 		"The only trial counts: the conditions were valid.":                            {Attempts: 1, Valid: 1},
 		"8 of 8 trials count, 3 of them in spite of conditions that were not valid (foreign-cpu 3×, worst 94.0 %).": {Attempts: 8, Valid: 8, Warned: 3,
 			Gates: []model.GateCount{{Name: sample.ForeignCPU, Trials: 3, Worst: sample.Gate{Value: 94, Limit: 3, Unit: "%"}}}},
+		"8 of 9 attempts count, 3 of them in spite of conditions that were not valid; 1 left out because of such conditions (of all these attempts: foreign-cpu 4×, worst 94.0 %).": {Attempts: 9, Valid: 8, Warned: 3, Gated: 1,
+			Gates: []model.GateCount{{Name: sample.ForeignCPU, Trials: 4, Worst: sample.Gate{Value: 94, Limit: 3, Unit: "%"}}}},
 		"0 of 1 attempt count; 1 failed.": {Attempts: 1, Failed: 1},
 	} {
 		must.Equal(t, want, rejected.Line(v))

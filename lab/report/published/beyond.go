@@ -12,7 +12,7 @@ import (
 
 const (
 	beyondTitle = "Beyond the document's tables"
-	beyondLead  = "These scenarios of the run are in no table above. They measure what the document planned next, links of the document's own rate, and other systems. Each ratio is to the baseline in the last column. `~`: no difference shows. `?`: suggested. `!`: too noisy to judge. `…`: too few trials."
+	beyondLead  = "No table above has these scenarios of the run. Some measure what the document planned next, some have links with the document's rates, and some have other systems. A ratio is the scenario's figure divided by that of the baseline in the last column. A sign after a ratio means: `~` no difference shows, `?` the difference is significant only before the correction for many comparisons, `!` the figures vary too much to judge, `…` there are too few trials."
 )
 
 // beyond lists the scenarios that are in no table of the document. It shows the transactions of request/response and the

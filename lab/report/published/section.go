@@ -113,7 +113,7 @@ func Document(reports ...*model.Report) (document.Document, error) {
 		name = reports[0].Run.Suite
 	}
 	d := document.Document{Title: "Published experiments: " + name, Links: []document.Link{{Text: "Published experiments", URL: "published.md"}}, Lines: []string{publishedLegend}}
-	d.Add(document.Section{Title: "All verdicts", Lead: "Figures by construction test a setting of the suite, and not the document. A figure that stands in several tables, or at both ends of a stream, counts once.", Tables: counts(reports).List()})
+	d.Add(document.Section{Title: "All verdicts", Lead: "The suite itself sets the figures that are marked “by construction”, so they do not test the document. The table counts each figure once, also if it stands in several tables or was measured at both ends of a stream.", Tables: counts(reports).List()})
 	for _, r := range reports {
 		if len(r.Tables) == 0 {
 			return d, fmt.Errorf("run %s of suite %s has no table of a document; name runs of suites that have tables", r.Run.ID, r.Run.Suite)

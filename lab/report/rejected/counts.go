@@ -144,7 +144,11 @@ func Line(v model.Validity) string {
 		}
 	}
 	var parts phrase.Lines
-	parts.SayIf(v.Gated > 0, "%d measured under conditions that were not valid (%s)", v.Gated, gates)
+	if v.Warned > 0 {
+		parts.SayIf(v.Gated > 0, "%d left out because of such conditions (of all these attempts: %s)", v.Gated, gates)
+	} else {
+		parts.SayIf(v.Gated > 0, "%d measured under conditions that were not valid (%s)", v.Gated, gates)
+	}
 	parts.SayIf(v.Failed > 0, "%d failed", v.Failed)
 	parts.SayIf(v.Profiled > 0, "%d more ran with the profiler, which shows where the CPU time goes", v.Profiled)
 	if parts != nil {
